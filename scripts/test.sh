@@ -30,17 +30,23 @@ skipped=${FLOPSMITH_SKIPPED:-$work/skipped}
 # second to run for a millisecond.
 export FLOPSMITH_SKIPPED=$skipped
 : >"$work/unit"
+: >"$work/it"
 if [ "$*" = "--workspace --tests" ]; then
     # All test programs in one build: in two, the processors idle at the end of each.
     cargo test --release --locked --workspace --tests --no-run || status=$?
-    cargo test --release --locked --no-fail-fast --workspace --lib --bins --test it -- --skip peak:: 2>&1 | tee "$work/unit" || status=$?
+    # cargo runs one program after the other, and at the end of each a processor idles: so two are run at a time.
+    cargo test --release --locked --no-fail-fast --workspace --test it >"$work/it" 2>&1 &
+    it=$!
+    cargo test --release --locked --no-fail-fast --workspace --lib --bins -- --skip peak:: 2>&1 | tee "$work/unit" || status=$?
+    wait "$it" || status=$?
+    cat "$work/it"
     # Tests that measure the machine run alone (.config/nextest.toml). The runner starts no program of which no test is chosen.
     set -- "$@" -E '(kind(test) - binary(it)) + (package(flopsmith-machine) & test(/^peak::/))'
 fi
 # No test that measures has begun yet.
 wait "$scripts" || status=$?
 cat "$work/scripts"
-"$runner" nextest run --release --locked --test-threads $((5 * $(nproc))) "$@" 2>&1 | tee "$work/tests" || status=$?
+"$runner" nextest run --release --locked --test-threads $((5 * $(nproc) + 1)) "$@" 2>&1 | tee "$work/tests" || status=$?
 
 if [ -s "$skipped" ]; then
     printf '\nleft out by tests that passed:\n'
@@ -55,7 +61,7 @@ awk '/^test result: / {
         }
     }
     /^test .* \.\.\. FAILED$/ { names = names "\n  " $2 }
-    END { printf "\nunit tests and scripts: %d passed, %d failed%s\n", passed, failed, names }' "$work/scripts" "$work/unit"
+    END { printf "\nunit tests and scripts: %d passed, %d failed%s\n", passed, failed, names }' "$work/scripts" "$work/unit" "$work/it"
 # The closing lines of the runner: its totals, and the failed tests.
 sed -n '/^ *Summary \[/,$p' "$work/tests"
 exit "$status"

@@ -105,7 +105,7 @@ def output_of(command):
     return subprocess.run(command, cwd=ROOT, text=True, capture_output=True).stdout.strip()
 
 
-# Results are not checked, and a session may commit them while the checks run.
+# Results are not checked, so they can be committed while the checks run.
 CHECKED = [".", ":(exclude)docs/results"]
 
 

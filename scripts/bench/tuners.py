@@ -2,18 +2,18 @@
 """Compares `flopsmith search` with compilers, tuners and libraries: the same problems, the same size, the same minutes, one core.
 
     make build
-    python3 scripts/bench/tuners.py [--problems dgemm,transpose] [--minutes 3] [--yardsticks gcc,flopsmith] [--resume] [--quick]
+    python3 scripts/bench/tuners.py [--problems dgemm,transpose] [--minutes 3] [--peers gcc,flopsmith] [--resume] [--quick]
 
-Yardsticks: gcc and clang with -O3 -march=native and clang with Polly on the plain reference, the problem's hand-written baseline, Kernel Tuner (the kernels with
-parameters in scripts/bench/yardsticks/kernels), TVM MetaSchedule, OpenBLAS and MKL, and `flopsmith search`. The packages of PyPI have pinned versions, each in a
+Peers: gcc and clang with -O3 -march=native and clang with Polly on the plain reference, the problem's hand-written baseline, Kernel Tuner (the kernels with
+parameters in scripts/bench/peers/kernels), TVM MetaSchedule, OpenBLAS and MKL, and `flopsmith search`. The packages of PyPI have pinned versions, each in a
 folder of its own under target/tuners.
 
 First each tuner has its minutes. Then `flopsmith bench` judges all programs of a problem in one command (programs for clang in a second one, directly after it):
 verified on secret inputs, timed beside the same baseline, with 95 % intervals. A library is no source that `bench` could judge: it has its fastest call, by its
-own clock. What is missing or does not apply is named with its reason.
+own clock. A tool that is missing or does not apply is named with its reason.
 
 The script writes --output (JSON) and a plot beside it (SVG), and prints a table in Markdown. Run nothing else on the machine. With --resume, finished pairs of
-problem and yardstick are kept: programs of the same minutes are not tuned again, and a problem whose programs have not changed is not judged again.
+problem and peer are kept: programs of the same minutes are not tuned again, and a problem whose programs have not changed is not judged again.
 """
 
 import argparse
@@ -26,10 +26,10 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from yardsticks import TUNERS, YARDSTICKS  # noqa: E402
-from yardsticks.cases import ROOT, chosen, listed, words  # noqa: E402
-from yardsticks.results import NAMES, by_own_clock, judged, plot, rows, table  # noqa: E402
-from yardsticks.tools import Missing, ended, last_line  # noqa: E402
+from peers import PEERS, TUNERS  # noqa: E402
+from peers.cases import ROOT, chosen, listed, words  # noqa: E402
+from peers.results import NAMES, by_own_clock, judged, plot, rows, table  # noqa: E402
+from peers.tools import Missing, ended, last_line  # noqa: E402
 
 # Kernels of several kinds; `all` stands for every problem.
 PROBLEMS = ("dgemm,sgemm,dgemv,dsyrk,dtrsm,transpose,conv2d,stencil2d,cholesky,lu,polybench_gemm,polybench_syrk,polybench_2mm,polybench_jacobi_2d,"
@@ -55,7 +55,7 @@ def write(file, what):
 
 
 def is_kept(name, made, minutes):
-    """True if an earlier result of this yardstick needs no repetition: it is finished, and a tuner had as much time."""
+    """True if an earlier result of this peer needs no repetition: it is finished, and a tuner had as much time."""
     if made.get("state") not in ("source", "timed"):
         return False
     if made["state"] == "source" and not Path(made["file"]).is_file():
@@ -64,9 +64,9 @@ def is_kept(name, made, minutes):
 
 
 def make(case, name, folder, options):
-    """The result of a yardstick, with its reason if there is none."""
+    """The result of a peer, with its reason if there is none."""
     try:
-        made = YARDSTICKS[name](case, folder, options)
+        made = PEERS[name](case, folder, options)
     except Missing as why:
         made = {"state": "skipped", "reason": str(why)}
     return made | ({"minutes": options.minutes} if name in TUNERS else {})
@@ -125,7 +125,7 @@ def digest(made, options):
 
 
 def one_case(case, names, options, results):
-    """Runs all yardsticks of a case and judges them. `results` has the earlier cases, and gets this one."""
+    """Runs all peers of a case and judges them. `results` has the earlier cases, and gets this one."""
     folder = Path(options.work).resolve() / case.stem
     folder.mkdir(parents=True, exist_ok=True)
     state = folder / "made.json"
@@ -138,7 +138,7 @@ def one_case(case, names, options, results):
         made[name] = make(case, name, folder, options)
         if made[name]["state"] == "skipped":
             say(f"{case.key}: {NAMES[name]} is left out: {made[name]['reason']}")
-        # After each yardstick, so that an interruption loses one at most.
+        # After each peer, so that an interruption loses one at most.
         write(state, made)
     fingerprint = digest(made, options)
     if options.resume and results.get(case.key, {}).get("digest") == fingerprint:
@@ -158,7 +158,7 @@ def arguments(given=None):
     parser.add_argument("--problems", help=f"names, with commas, or `all` (default: {PROBLEMS})")
     parser.add_argument("--workload", help="time all problems at the workload of this name instead of each one's first")
     parser.add_argument("--minutes", type=float, help="time of each tuner for each problem (default: 3)")
-    parser.add_argument("--yardsticks", default=",".join(YARDSTICKS), help="names, with commas (default: all)")
+    parser.add_argument("--peers", default=",".join(PEERS), help="names, with commas (default: all)")
     parser.add_argument("--quick", action="store_true", help=f"try the script: {QUICK}, half a minute for each tuner, --purpose rank")
     parser.add_argument("--resume", action="store_true", help="keep finished pairs of the last run")
     parser.add_argument("--purpose", choices=["certify", "rank"], help="of the judgement (default: certify)")
@@ -170,10 +170,10 @@ def arguments(given=None):
     options.problems = options.problems or (QUICK if options.quick else PROBLEMS)
     options.minutes = (0.5 if options.quick else 3) if options.minutes is None else options.minutes
     options.purpose = options.purpose or ("rank" if options.quick else "certify")
-    options.yardsticks = [name for name in options.yardsticks.split(",") if name]
-    unknown = [name for name in options.yardsticks if name not in YARDSTICKS]
+    options.peers = [name for name in options.peers.split(",") if name]
+    unknown = [name for name in options.peers if name not in PEERS]
     if unknown:
-        parser.error(f"unknown yardstick {', '.join(unknown)}; known are {', '.join(YARDSTICKS)}")
+        parser.error(f"unknown peer {', '.join(unknown)}; known are {', '.join(PEERS)}")
     if options.minutes <= 0:
         parser.error("--minutes must be positive")
     return options
@@ -193,7 +193,7 @@ def main():
     results = kept.get("cases", {})
     for case in cases:
         say(f"{case.key} ({words(case.params)})")
-        one_case(case, options.yardsticks, options, results)
+        one_case(case, options.peers, options, results)
         whole = {**facts_of_machine(), "minutes": options.minutes, "purpose": options.purpose, "cases": results}
         write(options.output, whole)
         pairs = {key: result["pairs"] for key, result in results.items()}

@@ -19,11 +19,11 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from rust_style import run as run_all  # noqa: E402
 from tuners import arguments, commands, digest, is_kept, judge, one_case, read, write  # noqa: E402
-from yardsticks import TUNERS, YARDSTICKS, libraries, metaschedule, parameters, search  # noqa: E402
-from yardsticks.cases import ROOT, Case, chosen, formula  # noqa: E402
-from yardsticks.compilers import newest_clang  # noqa: E402
-from yardsticks.results import COLOURS, NAMES, by_own_clock, figure, judged, plot, rows, summary, table  # noqa: E402
-from yardsticks.tools import Missing, ended, fresh, last_line, run  # noqa: E402
+from peers import PEERS, TUNERS, libraries, metaschedule, parameters, search  # noqa: E402
+from peers.cases import ROOT, Case, chosen, formula  # noqa: E402
+from peers.compilers import newest_clang  # noqa: E402
+from peers.results import COLOURS, NAMES, by_own_clock, figure, judged, plot, rows, summary, table  # noqa: E402
+from peers.tools import Missing, ended, fresh, last_line, run  # noqa: E402
 
 def case(name="dgemm", **params):
     folder = ROOT / "problems" / name
@@ -53,9 +53,9 @@ def refused(kind, words, call, *given, **named):
     raise AssertionError(f"{given} {named} was accepted")
 
 
-def every_yardstick_has_a_name_and_a_colour(_):
-    assert set(YARDSTICKS) == set(NAMES) == set(COLOURS) and set(TUNERS) < set(YARDSTICKS)
-    refused(SystemExit, "2", arguments, ["--yardsticks", "gcc,icc"])
+def every_peer_has_a_name_and_a_colour(_):
+    assert set(PEERS) == set(NAMES) == set(COLOURS) and set(TUNERS) < set(PEERS)
+    refused(SystemExit, "2", arguments, ["--peers", "gcc,icc"])
     refused(SystemExit, "2", arguments, ["--minutes", "-1"])
     quick = arguments(["--quick"])
     assert (quick.minutes, quick.purpose, quick.problems) == (0.5, "rank", "dgemm,transpose")
@@ -162,7 +162,7 @@ def a_resumed_case_is_not_judged_again(folder):
     program.write_text(f"#!/bin/sh\necho \"$@\" >> {folder}/calls\ncat {folder}/said\n")
     program.chmod(0o755)
     results = {}
-    given = ["--flopsmith", str(program), "--work", str(folder / "work"), "--yardsticks", "gcc,baseline"]
+    given = ["--flopsmith", str(program), "--work", str(folder / "work"), "--peers", "gcc,baseline"]
     for more in ([], ["--resume"]):
         one_case(case(n=256), ["gcc", "baseline"], arguments([*given, *more]), results)
     calls = (folder / "calls").read_text().splitlines()
@@ -264,7 +264,7 @@ def small_spaces_are_tried_in_full(_):
 @contextlib.contextmanager
 def stand_ins(module, known):
     """A script of another interpreter, with objects that stand for the modules of its packages."""
-    name = f"yardsticks.{module}"
+    name = f"peers.{module}"
     with mock.patch.dict(sys.modules, known):
         sys.modules.pop(name, None)
         yield importlib.import_module(name)
@@ -406,7 +406,7 @@ def a_library_is_timed_only_if_it_is_right(folder):
 
 if __name__ == "__main__":
     sys.exit(run_all("tuners", (
-        every_yardstick_has_a_name_and_a_colour, cases_come_from_the_list_of_problems, programs_of_one_command_are_compared_with_one_reference,
+        every_peer_has_a_name_and_a_colour, cases_come_from_the_list_of_problems, programs_of_one_command_are_compared_with_one_reference,
         programs_of_another_compiler_are_compared_by_seconds, tables_name_who_is_ahead_and_what_is_missing, the_plot_has_a_dot_for_each_ratio,
         finished_pairs_are_kept, a_resumed_case_is_not_judged_again, programs_are_grouped_by_compiler, the_newest_clang_is_taken, a_search_gets_the_minutes,
         failures_are_reasons, a_limit_ends_all_processes_of_a_command, a_judgement_has_a_limit, a_tuner_does_not_find_an_earlier_run,

@@ -12,7 +12,7 @@ use crate::ledger::Groups;
 use crate::peaks::Peaks;
 use crate::returns::conversations;
 use crate::stream::is_fresh;
-use flopsmith_config::{Loss, Settings};
+use flopsmith_config::{Algorithm, Settings};
 
 /// A sample to train on.
 #[derive(Debug, Clone, PartialEq)]
@@ -152,17 +152,20 @@ pub fn with_advantages(
             }
         }
     }
-    let advantages = match settings.ppo {
-        Some(_) => {
+    let (advantages, left_out) = match settings.algorithm() {
+        Algorithm::Ppo(_) => {
             let mut scores: Vec<_> = rewards.into_iter().map(|(rewards, _)| rewards).collect();
             if settings.turns.most > 1 {
                 conversations(&groups, &mut scores, &settings.turns);
             }
-            scores
+            (scores, false)
         }
-        None => group_advantages(&rewards, settings.advantage.scale, settings.advantage.kind),
+        Algorithm::Grpo(learner) => {
+            let (scale, kind) = (settings.advantage.scale, settings.advantage.kind);
+            let advantages = group_advantages(&rewards, scale, kind);
+            (advantages, learner.leaves_out_flat_samples())
+        }
     };
-    let left_out = flat_samples_are_left_out(settings);
     let mut advantaged = Vec::new();
     let samples = groups.into_iter().flatten().zip(raw);
     for ((sample, (reward, error)), advantage) in samples.zip(advantages.into_iter().flatten()) {
@@ -196,17 +199,6 @@ pub fn with_advantages(
     }
     advantaged.extend(imitated);
     (advantaged, metrics)
-}
-
-/// True if samples without an advantage are left out of the batch. Dapo (Yu et al., 2025) fills its batches with groups
-/// that have one. The other losses divide by all sequences or tokens, and terms for divergence and entropy push every
-/// token.
-fn flat_samples_are_left_out(settings: &Settings) -> bool {
-    let learner = &settings.learner;
-    settings.ppo.is_none()
-        && learner.loss == Loss::Dapo
-        && learner.kl_beta == 0.0
-        && learner.entropy_bonus == 0.0
 }
 
 /// An imitated answer counts at most this many standard deviations above the mean.

@@ -64,8 +64,8 @@ impl Recorded {
             .map(|published| (published.version, &published.weights.digest))
     }
 
-    /// The first policy version that cannot be repeated, because an earlier build trained it and did not note the
-    /// progress.
+    /// The first policy version that cannot be repeated, because its record does not say at which progress of the run it
+    /// was trained.
     pub fn silent(&self) -> Option<PolicyVersion> {
         let trained = self.versions.values().filter(|p| p.version.0 > 0);
         trained

@@ -13,6 +13,8 @@
 
 use std::fmt;
 
+use crate::difference::{Part, lines};
+
 const SEARCH: &str = "<<<<<<< SEARCH";
 const DIVIDER: &str = "=======";
 const REPLACE: &str = ">>>>>>> REPLACE";
@@ -235,83 +237,30 @@ pub fn apply(program: &str, blocks: &[Block]) -> Result<String, Error> {
 }
 
 /// The differences of two programs, for people and models: removed lines begin with `-`, added ones with `+`, and up to `context`
-/// equal lines stand around them with a blank. Lines that begin and end both programs are found first, and the middle is one
-/// change if it has more than `MIDDLE` lines on a side.
+/// equal lines stand around them with a blank. White space at the ends of lines does not count.
 pub fn difference(before: &str, after: &str, context: usize) -> String {
-    const MIDDLE: usize = 1500;
-    let old: Vec<&str> = before.lines().map(str::trim_end).collect();
-    let new: Vec<&str> = after.lines().map(str::trim_end).collect();
-    let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let tail = old[head..]
-        .iter()
-        .rev()
-        .zip(new[head..].iter().rev())
-        .take_while(|(a, b)| a == b)
-        .count();
-    let (a, b) = (&old[head..old.len() - tail], &new[head..new.len() - tail]);
-    let mut lines: Vec<(char, &str)> = old[..head].iter().map(|line| (' ', *line)).collect();
-    if a.len() > MIDDLE || b.len() > MIDDLE {
-        lines.extend(a.iter().map(|line| ('-', *line)));
-        lines.extend(b.iter().map(|line| ('+', *line)));
-    } else {
-        lines.extend(aligned(a, b));
+    let mut shown = lines(&bare(before), &bare(after), context);
+    if shown.last().is_some_and(|(part, _)| *part == Part::LeftOut) {
+        shown.pop();
     }
-    lines.extend(old[old.len() - tail..].iter().map(|line| (' ', *line)));
-    let is_near = |at: usize| {
-        let (from, to) = (
-            at.saturating_sub(context),
-            (at + context + 1).min(lines.len()),
-        );
-        lines[from..to].iter().any(|(sign, _)| *sign != ' ')
-    };
     let mut text = String::new();
-    let mut gap = false;
-    for (at, (sign, line)) in lines.iter().enumerate() {
-        if !is_near(at) {
-            gap = true;
-            continue;
-        }
-        if gap {
-            text.push_str("...\n");
-            gap = false;
-        }
-        text.push(*sign);
+    for (part, line) in shown {
+        let (sign, line) = match part {
+            Part::Both => (" ", line),
+            Part::Removed => ("-", line),
+            Part::Added => ("+", line),
+            Part::LeftOut => ("...", ""),
+        };
+        text.push_str(sign);
         text.push_str(line);
         text.push('\n');
     }
     text
 }
 
-/// The lines of both sides, aligned by a longest common subsequence.
-fn aligned<'a>(a: &[&'a str], b: &[&'a str]) -> Vec<(char, &'a str)> {
-    let width = b.len() + 1;
-    // The length of the longest common subsequence of the rests from here.
-    let mut longest = vec![0u32; (a.len() + 1) * width];
-    for i in (0..a.len()).rev() {
-        for j in (0..b.len()).rev() {
-            longest[i * width + j] = match a[i] == b[j] {
-                true => longest[(i + 1) * width + j + 1] + 1,
-                false => longest[(i + 1) * width + j].max(longest[i * width + j + 1]),
-            };
-        }
-    }
-    let (mut i, mut j) = (0, 0);
-    let mut lines = Vec::new();
-    while i < a.len() || j < b.len() {
-        if i < a.len() && j < b.len() && a[i] == b[j] {
-            lines.push((' ', a[i]));
-            (i, j) = (i + 1, j + 1);
-        } else if j == b.len()
-            || (i < a.len() && longest[(i + 1) * width + j] >= longest[i * width + j + 1])
-        {
-            lines.push(('-', a[i]));
-            i += 1;
-        } else {
-            lines.push(('+', b[j]));
-            j += 1;
-        }
-    }
-    lines
+/// The lines of a text without white space at their ends.
+fn bare(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim_end).collect()
 }
 
 #[cfg(test)]

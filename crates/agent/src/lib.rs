@@ -1,6 +1,7 @@
 //! Improvement of programs by programs: a population on islands, and edits of its members.
 //!
 //! - [`Population`]: what a run has tried, and the elites of each island, from the outcomes of the run's log alone;
+//! - [`difference`]: the lines in which two programs differ;
 //! - [`edit`]: SEARCH/REPLACE blocks, read from an answer and applied to a program;
 //! - [`conversation`]: the turns of a language model about one program: prompts and answers;
 //! - [`results`]: results in words.
@@ -17,6 +18,7 @@
 //! This crate is pure: no IO, no clock, and randomness comes from the caller.
 
 pub mod conversation;
+pub mod difference;
 pub mod edit;
 mod population;
 pub mod results;

@@ -11,6 +11,7 @@
 //!   re-measurement: events in, effects out;
 //! - [`Config`]: the rules, checked once;
 //! - [`mix`]: which problems the tasks of a step are for, in a run over many;
+//! - [`Fastest`]: the fastest program of a run so far, for all displays of it;
 //! - [`identity`]: when two sources are the same program text.
 //!
 //! This crate does no IO, reads no clock, and draws random numbers only from seeds it is given. It neither measures nor
@@ -29,6 +30,7 @@ mod archive;
 mod config;
 mod draw;
 mod elite;
+mod fastest;
 pub mod identity;
 pub mod mix;
 mod plan;
@@ -38,5 +40,6 @@ mod sqd;
 pub use archive::{Archive, Cell, Counts, Inserted, Stats};
 pub use config::{Advance, Config, Demote, Error, PermitRule, StageRule};
 pub use elite::Elite;
+pub use fastest::{BestSoFar, Certainty, Claim, Fastest};
 pub use plan::Plan;
 pub use sqd::{Effect, Pending, Sqd};

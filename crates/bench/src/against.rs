@@ -23,7 +23,7 @@ pub struct Against {
 impl Against {
     /// Measures the program, and returns its rows as well.
     pub fn measure(program: &Program, stages: &mut Stages) -> Result<(Self, Vec<Row>)> {
-        let measured = stages.measure(program).context("stopped")?;
+        let measured = stages.measure(program)?.context("stopped")?;
         let mut rows = measured.rows;
         for row in &rows {
             let Some(refusal) = row.refusal() else {

@@ -74,7 +74,8 @@ fn marks(rows: &[&Row], against: Option<&str>) -> Vec<String> {
     lines
 }
 
-/// The speeds that ratios and shares refer to, for each number of threads, so that a reader can check the numbers.
+/// The speeds that ratios and shares refer to, for each number of threads, so that a reader can check the numbers; none
+/// before a machine was measured.
 fn reference_lines(rows: &[Row]) -> Vec<String> {
     let common = common_unit(rows.iter());
     let unit = common.unwrap_or(Unit::Gflops);
@@ -85,13 +86,16 @@ fn reference_lines(rows: &[Row]) -> Vec<String> {
     } else {
         unit.to_string()
     };
+    let reference = of(&|row| row.reference_gflops);
+    if reference.is_empty() {
+        return Vec::new();
+    }
     let mut lines = vec![format!(
-        "{RATIO} ({}); {told} are the ratio times those of the reference",
-        of(&|row| Some(row.reference_gflops)),
+        "{RATIO} ({reference}); {told} are the ratio times those of the reference"
     )];
     lines.extend(TIMES.map(str::to_owned));
     if common.is_none() {
-        let peaks = of(&|row| Some(row.peak_gflops));
+        let peaks = of(&|row| row.peak_gflops);
         lines.push(format!("{PEAK} ({peaks})"));
     }
     let roofs = of(&|row| row.place.as_ref().map(|place| place.roof_gflops));

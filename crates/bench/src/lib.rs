@@ -2,7 +2,8 @@
 //!
 //! `flopsmith bench` calls this library once its arguments are read, and `flopsmith eval` uses its stages. The library
 //! finds programs, evaluates them with one verifier and one timer for each number of threads and each size, ranks them
-//! and prints the results. It also keeps results for later comparisons, and writes a report.
+//! and prints the results. It also keeps results for later comparisons, and writes a report. [`calibration`] measures the
+//! precision of the machine for `flopsmith doctor`.
 //!
 //! Invariants:
 //! - Every program gets a row, whatever becomes of it: a program that cannot be built or is wrong has its reason there.
@@ -10,6 +11,8 @@
 //! - Every number of a row refers to the same reference, so that no two of them contradict each other.
 
 mod against;
+mod announce;
+pub mod calibration;
 mod clock;
 pub mod compare;
 mod crossover;
@@ -24,6 +27,7 @@ mod one;
 mod outputs;
 mod page;
 mod pattern;
+mod progress;
 mod rate;
 mod resolve;
 pub mod rows;
@@ -108,7 +112,7 @@ pub struct Order<'a> {
     /// Where the result is saved.
     pub save: Option<saved::Slot>,
     /// The saved result that programs are compared with.
-    pub compare: Option<Compare>,
+    pub compare: Option<Arc<Compare>>,
     /// The command line, as a shell reads it.
     pub command: String,
     /// True if files are measured again whenever they are saved.
@@ -134,6 +138,7 @@ impl Order<'_> {
 /// # Errors
 /// Wrong usage, and failures that keep this machine from evaluating programs.
 pub fn run(order: Order<'_>) -> Result<u8> {
+    announce::announce(&order);
     let alone = order.alone && order.against.is_none() && !order.watch;
     if !order.sizes.is_empty() {
         sweep::run(order)

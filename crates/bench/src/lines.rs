@@ -31,7 +31,7 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "seconds_per_call": measurement.map(|m| m.seconds_per_call),
         "minimum_seconds": clock.and_then(|c| c.minimum),
         "median_seconds": clock.and_then(|c| c.median),
-        "hand_shake_seconds": row.resolution.hand_shake_seconds,
+        "hand_shake_seconds": row.machine.as_ref().map(|_| row.resolution.hand_shake_seconds),
         "hidden_by_clock": row.is_hidden(),
         "ratio": measurement.map(|m| m.ratio),
         "interval": measurement.map(|m| m.interval),
@@ -52,7 +52,7 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "machine_busy": row.done.busy,
         "sanitizers": row.done.checked.as_ref().map(|c| json!({ "by": c.by, "left_out": c.left_out })),
         "diagnostics": row.detail_for_people(),
-        "attestation_digest": row.machine.digest,
+        "attestation_digest": row.machine.as_ref().map(|machine| &machine.digest),
         "attestation": null,
     });
     add_rate(&mut object, row);
@@ -206,8 +206,8 @@ pub fn csv(problem: &str, row: &Row) -> String {
         certificate
             .and_then(|c| c.cold_stop)
             .map(|stop| stop.to_string()),
-        Some(row.reference_gflops.to_string()),
-        Some(row.peak_gflops.to_string()),
+        row.reference_gflops.map(|gflops| gflops.to_string()),
+        row.peak_gflops.map(|gflops| gflops.to_string()),
         row.openblas_gflops.map(|gflops| gflops.to_string()),
         row.rank.map(|rank| rank.to_string()),
         row.gb_per_second().map(|gb| gb.to_string()),

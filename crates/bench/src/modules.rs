@@ -67,11 +67,12 @@ fn header(problem: &str, environment: &Environment) -> String {
 }
 
 /// The place of an outcome in a list, the largest first: the fastest candidates, then those that were verified but not
-/// timed, then the refused ones.
+/// timed, then those that were compiled but not verified, then the refused ones.
 fn rank(outcome: &Outcome) -> (u8, f64) {
     match &outcome.verdict {
-        Verdict::Measured { speedup, .. } => (2, *speedup),
-        Verdict::Verified { .. } => (1, 0.0),
+        Verdict::Measured { speedup, .. } => (3, *speedup),
+        Verdict::Verified { .. } => (2, 0.0),
+        Verdict::Compiled { .. } => (1, 0.0),
         Verdict::Refused(_) => (0, 0.0),
     }
 }
@@ -165,7 +166,7 @@ fn print(results: &[(PathBuf, Outcome)]) {
     for (file, outcome) in results {
         match &outcome.verdict {
             Verdict::Measured { .. } => {}
-            Verdict::Verified { detail, kernels } => {
+            Verdict::Verified { detail, kernels } | Verdict::Compiled { detail, kernels } => {
                 data(&format!("{}: {detail}", file.display()));
                 let rows = kernels.iter().map(compiled);
                 table(&COMPILED, rows).iter().for_each(|line| data(line));
@@ -191,12 +192,13 @@ fn compiled(kernel: &CompiledKernel) -> Vec<String> {
     let constant = |(name, value): (&String, &serde_json::Value)| format!("{name}={value}");
     let constants: Vec<String> = kernel.constants.iter().map(constant).collect();
     let figures = kernel.figures;
+    let or_none = |number: Option<u32>| number.map_or_else(|| "–".into(), |n| n.to_string());
     vec![
         kernel.kernel.clone(),
         kernel.architecture.to_string(),
         constants.join(" "),
-        figures.num_warps.to_string(),
-        figures.num_stages.to_string(),
+        or_none(figures.num_warps),
+        or_none(figures.num_stages),
         figures.registers.to_string(),
         figures.shared_bytes.to_string(),
         (figures.spill_store_bytes + figures.spill_load_bytes).to_string(),
@@ -216,7 +218,7 @@ fn refusal(file: &Path, failure: &Failure) -> String {
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_module::NOT_TIMED;
+    use flopsmith_module::{NOT_TIMED, NOT_VERIFIED};
     use flopsmith_protocol::CandidateFault;
 
     use super::*;
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verified_program_stands_between_measured_and_refused_ones() {
+    fn programs_without_a_speed_stand_between_measured_and_refused_ones() {
         let refused = Verdict::Refused(Failure {
             fault: CandidateFault::WrongResult,
             rule: None,
@@ -241,20 +243,25 @@ mod tests {
             detail: NOT_TIMED,
             kernels: Vec::new(),
         };
-        let unmeasured = outcome(verified.clone());
+        let compiled = Verdict::Compiled {
+            detail: NOT_VERIFIED,
+            kernels: Vec::new(),
+        };
+        let unmeasured = [verified.clone(), compiled.clone()].map(outcome);
         let measured = Verdict::Measured {
             speedup: 0.5,
             low: 0.4,
             high: 0.6,
             workloads: Vec::new(),
         };
-        let ranks = [refused, verified, measured].map(|verdict| rank(&outcome(verdict)));
+        let verdicts = [refused, compiled, verified, measured];
+        let ranks = verdicts.map(|verdict| rank(&outcome(verdict)));
         assert!(ranks.is_sorted_by(|a, b| a.0 < b.0), "{ranks:?}");
-        // No field of a verified program could be read as a speed.
-        let text = line("softmax", Path::new("b.py"), &unmeasured, None).unwrap_or_default();
-        assert!(
-            text.contains("\"outcome\":\"verified\"") && !text.contains("speedup"),
-            "{text}"
-        );
+        // No field of such a program could be read as a speed.
+        for (outcome, name) in unmeasured.iter().zip(["verified", "compiled"]) {
+            let text = line("softmax", Path::new("b.py"), outcome, None).unwrap_or_default();
+            let named = text.contains(&format!("\"outcome\":\"{name}\""));
+            assert!(named && !text.contains("speedup"), "{text}");
+        }
     }
 }

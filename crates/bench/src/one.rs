@@ -1,6 +1,5 @@
 //! Output for one program: a few lines of text, one object, or one row.
 
-use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -24,16 +23,13 @@ use crate::{Format, Order, lines, markdown, workloads};
 
 /// Evaluates the program and prints its outcome.
 pub fn run(mut order: Order) -> Result<u8> {
-    if std::io::stderr().is_terminal() {
-        say("measuring this machine…");
-    }
     let listening = interrupt::Watch::start()?;
     let stopped = listening.asked();
     let interrupted = Ok(exit::INTERRUPTED);
     let mut stages = match Stages::new(&order, &order.problem, stopped.clone()) {
         // Ctrl-c also reaches the measured process, so a failure after a stop request has no meaning.
         Err(_) if stopped.is_cancelled() => return interrupted,
-        stages => stages?.aloud(),
+        stages => stages?,
     };
     let program = order
         .programs
@@ -44,7 +40,7 @@ pub fn run(mut order: Order) -> Result<u8> {
     if stopped.is_cancelled() {
         return interrupted;
     }
-    let Measured { mut rows, object } = measured.context("stopped")?;
+    let Measured { mut rows, object } = measured?.context("stopped")?;
     rows::arrange(&mut rows, 1);
     if let Some(compare) = &order.compare {
         compare.judge(&mut rows);
@@ -101,12 +97,12 @@ pub fn run(mut order: Order) -> Result<u8> {
 }
 
 fn write_raw(raw: Output, source: &str, row: &Row) -> Result<()> {
-    match row.done.verdict.measurement() {
-        Some(measurement) => {
-            let record = record::json(source, measurement, &row.done.raw, &row.machine.json)?;
+    match (row.done.verdict.measurement(), &row.machine) {
+        (Some(measurement), Some(machine)) => {
+            let record = record::json(source, measurement, &row.done.raw, &machine.json)?;
             raw.write(record)
         }
-        None => {
+        _ => {
             say(&format!(
                 "{} is not written: the program was not timed, so it has no samples",
                 raw.path().display()
@@ -141,7 +137,7 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
             lines.push(format!(
                 "  {}× the plain reference ({}), 95 % interval {}",
                 four(m.ratio),
-                told(row.reference_gflops),
+                row.reference_gflops.map_or_else(String::new, &told),
                 between(&m.interval)
             ));
             lines.extend(row.to_saved.as_ref().map(|s| format!("  {}", s.words())));
@@ -186,7 +182,7 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
                     "  {} of {} measured peak ({} GFLOPS)",
                     share(m.share_of_peak),
                     roofline::whose(Some(row.threads)),
-                    four(row.peak_gflops)
+                    row.peak_gflops.map_or_else(String::new, four)
                 ),
             });
             lines.extend(m.sizes.map(|sizes| format!("  right at {sizes}")));

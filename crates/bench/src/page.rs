@@ -37,8 +37,8 @@ pub fn html(order: &Order, results: &[AtSize]) -> String {
         let all = of_grid(size, table::grid(&result.rows, against), notes);
         std::iter::once(all).chain(each)
     });
-    let machine = results.iter().flat_map(|result| &result.rows).next();
-    let machine = machine.map(|row| &row.machine);
+    let mut rows = results.iter().flat_map(|result| &result.rows);
+    let machine = rows.find_map(|row| row.machine.as_ref());
     let report = BenchReport {
         title: title(order, results),
         facts: facts(order, results),
@@ -58,23 +58,28 @@ pub fn html(order: &Order, results: &[AtSize]) -> String {
 
 /// Names and values that hold for all results.
 pub fn facts(order: &Order, results: &[AtSize]) -> Vec<(String, String)> {
-    let machine = results.iter().flat_map(|result| &result.rows).next();
-    let mut facts = machine.map_or_else(Vec::new, |row| facts::named(&row.machine));
-    let purpose = match order.purpose {
-        Purpose::Screen => "screen",
-        Purpose::Rank => "rank",
-        Purpose::Certify => "certify",
-    };
+    let mut rows = results.iter().flat_map(|result| &result.rows);
+    let machine = rows.find_map(|row| row.machine.as_ref());
+    let mut facts = machine.map_or_else(Vec::new, |machine| facts::named(machine));
     let digest = order.problem.digest.short().to_owned();
     facts.extend(
         [
             ("problem", format!("{} ({digest})", order.problem.id)),
-            ("purpose", purpose.to_owned()),
+            ("purpose", name_of(order.purpose).to_owned()),
             ("Flopsmith", env!("CARGO_PKG_VERSION").to_owned()),
         ]
         .map(|(name, value)| (name.to_owned(), value)),
     );
     facts
+}
+
+/// The name of a purpose, as users write it.
+pub fn name_of(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Screen => "screen",
+        Purpose::Rank => "rank",
+        Purpose::Certify => "certify",
+    }
 }
 
 fn title(order: &Order, results: &[AtSize]) -> String {

@@ -59,7 +59,7 @@ impl Row {
     /// The 95 % interval of [`Row::rate_in`], which contains the error of the reference.
     pub fn rate_interval_in(&self, unit: Unit) -> Option<Interval> {
         let interval = self.done.verdict.measurement()?.interval;
-        let rate = |ratio: f64| self.told_in(unit, ratio * self.reference_gflops);
+        let rate = |ratio: f64| self.told_in(unit, ratio * self.reference_gflops?);
         Some(Interval {
             low: rate(interval.low)?,
             high: rate(interval.high)?,

@@ -35,11 +35,11 @@ pub struct Row {
     pub rank: Option<u32>,
     /// The letters that it shares with the programs it cannot be told apart from, if it has a rank.
     pub group: Option<String>,
-    /// The measured floating-point peak at this number of threads, 10⁹ operations a second.
-    pub peak_gflops: f64,
-    /// The plain reference at the timed size and this number of threads, 10⁹ operations a second. The ratio refers to
-    /// it; GFLOPS are the ratio times this speed.
-    pub reference_gflops: f64,
+    /// The measured floating-point peak at this number of threads, 10⁹ operations a second; none before a machine is known.
+    pub peak_gflops: Option<f64>,
+    /// The plain reference at the timed size and this number of threads, 10⁹ operations a second; none before a machine is
+    /// known. The ratio refers to it; GFLOPS are the ratio times this speed.
+    pub reference_gflops: Option<f64>,
     /// The same at each of several workloads, in their order; empty where there is one.
     pub reference_of_workloads: Vec<f64>,
     /// Bytes that a call must move at least for each operation, if the problem defines them.
@@ -54,8 +54,9 @@ pub struct Row {
     pub place: Option<Place>,
     /// Its place at each of several workloads, in their order; empty where there is one.
     pub places: Vec<Option<Place>>,
-    /// The machine that timed it.
-    pub machine: Arc<Machine>,
+    /// The machine that times; none if the program was refused and no other program has been timed: such a result needs no
+    /// measurement of a machine.
+    pub machine: Option<Arc<Machine>>,
 }
 
 /// A machine, as a timer attested it.
@@ -80,6 +81,32 @@ impl Machine {
 }
 
 impl Row {
+    /// The row of a program that no timer knows yet.
+    pub fn new(file: &str, threads: u32, sizes: &[Params], done: Evaluated) -> Self {
+        Self {
+            file: file.to_owned(),
+            against: false,
+            threads,
+            sizes: sizes.to_vec(),
+            done,
+            own: None,
+            to_against: None,
+            to_saved: None,
+            rank: None,
+            group: None,
+            peak_gflops: None,
+            reference_gflops: None,
+            reference_of_workloads: Vec::new(),
+            bytes_per_operation: None,
+            resolution: Resolution::default(),
+            hidden_log_se: 0.0,
+            openblas_gflops: None,
+            place: None,
+            places: Vec::new(),
+            machine: None,
+        }
+    }
+
     /// Outcome, reason and exit code of its verdict.
     pub fn said(&self) -> (&'static str, Option<&'static str>, u8) {
         match &self.done.verdict {
@@ -130,25 +157,15 @@ impl Row {
     /// True if a call consists mostly of the hand-shake, at any workload. Its number then says next to nothing about the
     /// program.
     pub fn is_hidden(&self) -> bool {
-        // Disturbances lengthen the median of the calls but hide nothing, so the shorter time counts.
-        let hides = |median: Option<f64>, seconds: f64| {
-            let median = median.unwrap_or(f64::INFINITY);
-            self.resolution.hides(median.min(seconds))
-        };
         let measurement = self.done.verdict.measurement();
-        measurement.is_some_and(|m| match &m.workloads[..] {
-            [] => hides(m.median_seconds, m.seconds_per_call),
-            several => several
-                .iter()
-                .any(|w| hides(w.median_seconds, w.seconds_per_call)),
-        })
+        measurement.is_some_and(|m| self.resolution.hides_calls_of(m))
     }
 
     /// Restates the speed in other measurements of reference and peak, 10⁹ operations a second. The ratio stays, and
     /// all numbers that are computed from it are updated.
     pub fn tell_in(&mut self, reference_gflops: f64, peak_gflops: f64) {
-        self.reference_gflops = reference_gflops;
-        self.peak_gflops = peak_gflops;
+        self.reference_gflops = Some(reference_gflops);
+        self.peak_gflops = Some(peak_gflops);
         if let Verdict::Measured { measurement } = &mut self.done.verdict {
             let references = &self.reference_of_workloads;
             measurement.tell_in(reference_gflops, references, peak_gflops);
@@ -268,44 +285,37 @@ pub(super) mod tests {
             value: m.ratio.ln(),
             se: m.log_ratio_se,
         });
+        let done = Evaluated {
+            techniques: verdict
+                .measurement()
+                .and_then(|_| "simd+unroll".parse::<TechniqueSet>().ok()),
+            verdict,
+            vector_bits: Some(256),
+            diagnostics: String::new(),
+            checked: None,
+            raw: Vec::new(),
+            busy: None,
+        };
+        let machine = Machine::new("{\"cpu_model\":\"m\"}".into()).expect("an attestation");
         Row {
-            file: file.into(),
-            against: false,
-            threads,
-            done: Evaluated {
-                techniques: verdict
-                    .measurement()
-                    .and_then(|_| "simd+unroll".parse::<TechniqueSet>().ok()),
-                verdict,
-                vector_bits: Some(256),
-                diagnostics: String::new(),
-                checked: None,
-                raw: Vec::new(),
-                busy: None,
-            },
             own,
-            sizes: vec![[("n".to_owned(), 8)].into()],
-            to_against: None,
-            to_saved: None,
-            rank: None,
-            group: None,
-            peak_gflops: 50.0,
-            reference_gflops: 1.0,
-            reference_of_workloads: Vec::new(),
+            peak_gflops: Some(50.0),
+            reference_gflops: Some(1.0),
             bytes_per_operation: Some(0.125),
             resolution: Resolution {
                 hand_shake_seconds: 4e-7,
                 taken_off_seconds: 0.0,
                 error_seconds: 4e-8,
             },
-            hidden_log_se: 0.0,
-            openblas_gflops: None,
-            place: None,
-            places: Vec::new(),
-            machine: Arc::new(
-                Machine::new("{\"cpu_model\":\"m\"}".into()).expect("an attestation"),
-            ),
+            machine: Some(Arc::new(machine)),
+            ..Row::new(file, threads, &[[("n".to_owned(), 8)].into()], done)
         }
+    }
+
+    /// A row of a program that was refused before any machine was measured.
+    pub fn unmeasured(file: &str) -> Row {
+        let Row { done, sizes, .. } = row(file, 1, wrong());
+        Row::new(file, 1, &sizes, done)
     }
 
     /// A place at half of the memory roof, of data in a cache.
@@ -413,7 +423,8 @@ pub(super) mod tests {
         // The reference was measured while the machine was slow.
         rows[0].tell_in(3.7, 50.0);
         let m = rows[0].done.verdict.measurement().expect("measured");
-        assert!((m.gflops - m.ratio * rows[0].reference_gflops).abs() < 1e-9);
+        let reference = rows[0].reference_gflops.expect("it was told");
+        assert!((m.gflops - m.ratio * reference).abs() < 1e-9);
         assert!((m.gflops - 148.0).abs() < 1e-9 && (m.share_of_peak - 2.96).abs() < 1e-9);
         assert!((m.seconds_per_call * m.gflops - 0.033_554_432).abs() < 1e-9);
         let cold = m.certificate.as_ref().and_then(|c| c.cold_seconds_per_call);

@@ -116,8 +116,8 @@ impl Saved {
         for AtSize { problem, rows } in results {
             for row in rows.iter().filter(|row| !row.against) {
                 let source = programs.iter().find(|program| program.name == row.file);
-                let Some(program) = source.and_then(|program| SavedProgram::of(row, program))
-                else {
+                let program = source.and_then(|program| SavedProgram::of(row, program));
+                let (Some(program), Some(machine)) = (program, &row.machine) else {
                     continue;
                 };
                 saved.push(program);
@@ -127,9 +127,9 @@ impl Saved {
                         sizes: row.sizes.clone(),
                         threads: row.threads,
                         problem_digest: problem.digest.clone(),
-                        machine_class: facts::class(&row.machine),
-                        facts: Facts::of(&row.machine),
-                        attestation_digest: row.machine.digest.clone(),
+                        machine_class: facts::class(machine),
+                        facts: Facts::of(machine),
+                        attestation_digest: machine.digest.clone(),
                     });
                 }
             }

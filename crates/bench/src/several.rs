@@ -32,8 +32,7 @@ pub fn run(order: Order) -> Result<u8> {
         Err(_) if stopped.is_cancelled() => return Ok(exit::INTERRUPTED),
         several => several?,
     };
-    several.begin();
-    several.measure_all(stopped);
+    several.measure_all(stopped)?;
     // An interrupted comparison prints its results as well: they may have taken an hour.
     several.print(stopped.is_cancelled());
     if order.watch && !stopped.is_cancelled() {
@@ -61,6 +60,8 @@ pub struct Several<'a> {
     /// True if an object could not be kept.
     trouble: bool,
     stream: Stream,
+    /// True once the lines that precede the first program are printed.
+    begun: bool,
 }
 
 impl<'a> Several<'a> {
@@ -89,11 +90,16 @@ impl<'a> Several<'a> {
             result: AtSize::new(Arc::clone(problem), rows),
             trouble: false,
             stream: Stream::new(order, problem),
+            begun: false,
         })
     }
 
-    /// Measures all programs, and measures again those that a ranking cannot tell apart.
-    pub fn measure_all(&mut self, stopped: &CancellationToken) {
+    /// Measures all programs, and measures again those that a ranking cannot tell apart. Prints the lines that come before
+    /// the end.
+    ///
+    /// # Errors
+    /// As [`Stages::measure`].
+    pub fn measure_all(&mut self, stopped: &CancellationToken) -> Result<()> {
         let order = self.order;
         let total = order.programs.len();
         for (n, program) in order.programs.iter().enumerate() {
@@ -101,7 +107,7 @@ impl<'a> Several<'a> {
                 break;
             }
             say(&format!("[{}/{total}] {} ...", n + 1, program.name));
-            let Some(rows) = self.measure(program) else {
+            let Some(rows) = self.measure(program)? else {
                 break;
             };
             // An interrupted measurement is no result.
@@ -115,11 +121,16 @@ impl<'a> Several<'a> {
             }
             self.finished(&program.name);
         }
+        // No program could be timed.
+        if !self.begun {
+            self.begin();
+        }
         self.arrange();
         if order.purpose == Purpose::Rank {
             resolve::run(self, order.resolve, stopped);
             self.arrange();
         }
+        Ok(())
     }
 
     /// The results.
@@ -133,9 +144,11 @@ impl<'a> Several<'a> {
     }
 
     /// Measures a program, and keeps its object if the user wants it. `None` if a stop was requested before the
-    /// measurement.
-    pub fn measure(&mut self, program: &Program) -> Option<Vec<Row>> {
-        let mut measured = self.stages.measure(program)?;
+    /// end.
+    fn measure(&mut self, program: &Program) -> Result<Option<Vec<Row>>> {
+        let Some(mut measured) = self.stages.measure(program)? else {
+            return Ok(None);
+        };
         if let (Some(keep), Some(object)) = (&self.order.keep, &measured.object)
             && let Err(error) = keep.save(program, object, self.stages.evaluator())
         {
@@ -145,12 +158,15 @@ impl<'a> Several<'a> {
         if let Some(against) = &self.against {
             against.compare(&mut measured.rows);
         }
-        Some(measured.rows)
+        Ok(Some(measured.rows))
     }
 
     /// Measures a program that was saved. This is a new request, so the wait for a quiet machine has its full limit
     /// again.
-    pub fn measure_saved(&mut self, program: &Program) -> Option<Vec<Row>> {
+    ///
+    /// # Errors
+    /// As [`Stages::measure`].
+    pub fn measure_saved(&mut self, program: &Program) -> Result<Option<Vec<Row>>> {
         self.stages.renew_patience();
         self.measure(program)
     }
@@ -292,23 +308,31 @@ impl<'a> Several<'a> {
         lines::csv(self.order.problem_name, row)
     }
 
-    /// Prints the lines that precede the first program.
-    pub fn begin(&self) {
+    /// Prints the lines that precede the first program, and those of the programs that are done already.
+    fn begin(&mut self) {
+        self.begun = true;
+        // Programs that were refused before a machine was measured learn which one it is.
+        for row in &mut self.result.rows {
+            self.stages.renew(row, None);
+        }
         if self.order.format == Format::Jsonl {
-            data(
-                &self
-                    .stream
-                    .begin(&self.stages.reference_speeds())
-                    .to_string(),
-            );
-            for row in self.result.rows.iter().filter(|row| row.against) {
+            let speeds = self.stages.reference_speeds();
+            data(&self.stream.begin(&speeds).to_string());
+            for row in &self.result.rows {
                 data(&self.object(row).to_string());
             }
         }
     }
 
-    /// Prints the lines of a program that is done.
-    fn finished(&self, file: &str) {
+    /// Prints the lines of a program that is done. The first line names the machine, so nothing is printed before a machine
+    /// was measured.
+    fn finished(&mut self, file: &str) {
+        if !self.begun {
+            if self.stages.are_timing() {
+                self.begin();
+            }
+            return;
+        }
         if self.order.format == Format::Jsonl {
             for row in self.of(file) {
                 data(&self.object(row).to_string());

@@ -1,11 +1,13 @@
 //! The stages that evaluate every program: one verifier, and one timer for each number of threads.
+//!
+//! A timer measures peak and reference as soon as it is made, so it waits for a quiet machine first. The timers of an order
+//! are made when the first program can be timed: a program that cannot be built, or is wrong, is refused without a wait.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_evaluate::{Evaluated, Evaluator, Prepared, cores_to_watch};
+use flopsmith_evaluate::{Evaluated, Evaluator, Look, Prepared, compares_openblas, cores_to_watch};
 use flopsmith_machine::roofline::Place;
 use flopsmith_measure::ranking::LogRatio;
 use flopsmith_measure::{Chains, Purpose, Timer, Verifier};
@@ -17,7 +19,9 @@ use flopsmith_run::idle_wait::{self, Patience, Waited};
 use tokio_util::sync::CancellationToken;
 
 use crate::Order;
+use crate::compare::Compare;
 use crate::inputs::Program;
+use crate::progress::Progress;
 use crate::rows::{Machine, Row};
 
 /// How programs are evaluated.
@@ -44,8 +48,13 @@ pub struct Setup<'a> {
 pub struct Stages {
     evaluator: Evaluator,
     verifier: Verifier,
+    /// Numbers of threads, at least one.
+    threads: Vec<u32>,
+    /// The timer of each; none before a program can be timed.
     clocks: Vec<Clock>,
     purpose: Purpose,
+    /// True if the reference is measured at length.
+    refine_reference: bool,
     /// The timed size, or that of each workload.
     sizes: Vec<Params>,
     /// Compiled and verified programs that may be timed again.
@@ -55,8 +64,11 @@ pub struct Stages {
     /// Time left to wait for a quiet machine.
     patience: Patience,
     stopped: CancellationToken,
-    /// True if the stages print their progress.
-    aloud: bool,
+    progress: Progress,
+    /// The saved result that must be one of this machine.
+    compare: Option<Arc<Compare>>,
+    /// True if advice about the machine is printed once it is attested.
+    advises: bool,
 }
 
 /// The timer of one number of threads.
@@ -97,7 +109,10 @@ pub struct Measured {
 }
 
 impl Stages {
-    /// The stages of an order, see [`Stages::open`].
+    /// The stages of an order. Their timers are made when the first program can be timed.
+    ///
+    /// # Errors
+    /// Wrong usage, and failures that keep this machine from compiling and verifying programs of the problem.
     pub fn new(order: &Order, problem: &Arc<Problem>, stopped: CancellationToken) -> Result<Self> {
         let setup = Setup {
             compiler: order.compiler,
@@ -109,15 +124,11 @@ impl Stages {
             refine_reference: order.purpose == Purpose::Certify,
             again: order.purpose == Purpose::Rank || order.watch,
         };
-        let stages = Self::open(&setup, problem, Patience::new(order.wait), stopped)?;
-        if let Some(compare) = &order.compare {
-            for clock in &stages.clocks {
-                compare.check(problem, clock.threads, &clock.machine)?;
-            }
-        }
-        for line in stages.advice() {
-            say(&line);
-        }
+        let progress = Progress::new(order.programs.len() == 1 && order.against.is_none());
+        let patience = Patience::new(order.wait);
+        let mut stages = Self::without_timers(&setup, problem, patience, stopped, progress)?;
+        stages.compare = order.compare.clone();
+        stages.advises = true;
         Ok(stages)
     }
 
@@ -129,11 +140,25 @@ impl Stages {
     pub fn open(
         setup: &Setup<'_>,
         problem: &Arc<Problem>,
-        mut patience: Patience,
+        patience: Patience,
         stopped: CancellationToken,
     ) -> Result<Self> {
+        let progress = Progress::new(false);
+        let mut stages = Self::without_timers(setup, problem, patience, stopped, progress)?;
+        stages.make_timers()?;
+        Ok(stages)
+    }
+
+    fn without_timers(
+        setup: &Setup<'_>,
+        problem: &Arc<Problem>,
+        patience: Patience,
+        stopped: CancellationToken,
+        progress: Progress,
+    ) -> Result<Self> {
         let mut evaluator =
-            evaluator::open(Arc::clone(problem), setup.compiler, setup.allow_weaker_jail)?;
+            evaluator::open(Arc::clone(problem), setup.compiler, setup.allow_weaker_jail)?
+                .telling(progress.listener());
         if let Some(permitted) = setup.permitted {
             evaluator = evaluator.permitting(permitted);
         }
@@ -144,96 +169,149 @@ impl Stages {
             evaluator
         };
         let verifier = evaluator.verifier(most)?;
-        let clocks = setup
-            .threads
-            .iter()
-            .map(|&threads| {
-                // A timer measures peak and reference as soon as it is made, and every ratio is based on them. So the
-                // wait comes first.
-                let cores = cores_to_watch(threads);
-                let mut busy = patience
-                    .wait(|| idle_wait::used(&cores), &stopped)
-                    .go_on()?;
-                // OpenBLAS is measured before the timer exists, whose baseline runs on the same cores.
-                let openblas = (setup.purpose == Purpose::Certify)
-                    .then(|| evaluator.openblas(threads))
-                    .flatten();
-                let mut timer = evaluator.timer(threads)?;
-                if setup.refine_reference {
-                    let now = patience
-                        .wait(|| idle_wait::look(&mut timer), &stopped)
-                        .go_on()?;
-                    busy = busy.or(now);
-                    timer.refine_reference()?;
-                }
-                let mut clock = Clock::new(timer, threads, busy)?;
-                clock.openblas_gflops = openblas.map(|best| best.gflops);
-                Ok(clock)
-            })
-            .collect::<Result<Vec<Clock>>>()?;
         Ok(Self {
             evaluator,
             verifier,
-            clocks,
+            threads: setup.threads.to_vec(),
+            clocks: Vec::new(),
             purpose: setup.purpose,
+            refine_reference: setup.refine_reference,
             sizes: problem.params_of_each(),
             ready: BTreeMap::new(),
             again: setup.again,
             patience,
             stopped,
-            aloud: false,
+            progress,
+            compare: None,
+            advises: false,
         })
     }
 
-    /// Prints the progress of a program on a terminal. It is used for one program; several programs have a line each
-    /// when they are done.
-    pub fn aloud(mut self) -> Self {
-        self.aloud = std::io::stderr().is_terminal();
-        self
+    /// Makes the timer of each number of threads, on a quiet machine if it becomes quiet in time.
+    fn make_timers(&mut self) -> Result<()> {
+        let mut clocks = Vec::with_capacity(self.threads.len());
+        for threads in self.threads.clone() {
+            clocks.push(self.make_clock(threads)?);
+        }
+        self.progress.clear();
+        self.clocks = clocks;
+        if let Some(compare) = &self.compare {
+            for clock in &self.clocks {
+                let problem = &self.evaluator.problem;
+                compare.check(problem, clock.threads, &clock.machine)?;
+            }
+        }
+        if self.advises {
+            for line in self.advice() {
+                say(&line);
+            }
+        }
+        Ok(())
     }
 
-    fn tell(&self, what: &str) {
-        if self.aloud {
-            say(what);
+    fn make_clock(&mut self, threads: u32) -> Result<Clock> {
+        // A timer measures peak and reference as soon as it is made, and every ratio is based on them. So the wait comes
+        // first.
+        let cores = cores_to_watch(threads);
+        self.progress.clear();
+        let mut busy = self
+            .patience
+            .wait(|| idle_wait::used(&cores), &self.stopped)
+            .go_on()?;
+        self.progress.on(self.named(threads));
+        // OpenBLAS is measured before the timer exists, whose baseline runs on the same cores.
+        let mut openblas = None;
+        if self.purpose == Purpose::Certify && compares_openblas(&self.evaluator.problem) {
+            self.progress.tell("measuring OpenBLAS");
+            openblas = self.evaluator.openblas(threads);
         }
+        self.progress.tell("measuring the peak of this machine");
+        let mut timer = self.evaluator.timer(threads)?;
+        if self.refine_reference {
+            self.progress.clear();
+            let now = self
+                .patience
+                .wait(|| idle_wait::look(&mut timer), &self.stopped)
+                .go_on()?;
+            busy = busy.or(now);
+            timer.refine_reference()?;
+        }
+        let mut clock = Clock::new(timer, threads, busy)?;
+        clock.openblas_gflops = openblas.map(|best| best.gflops);
+        Ok(clock)
+    }
+
+    /// The number of threads where it has to be named, since there are several.
+    fn named(&self, threads: u32) -> Option<u32> {
+        (self.threads.len() > 1).then_some(threads)
     }
 
     /// Compiles and verifies a program once, and times it at each number of threads. `None` if a stop was requested
-    /// before the timing.
-    pub fn measure(&mut self, program: &Program) -> Option<Measured> {
-        let language = program.language.unwrap_or(self.evaluator.problem.language);
-        self.tell("compiling and verifying…");
-        let verifier = &mut self.verifier;
-        let mut prepared = self
-            .evaluator
-            .prepare(language, &program.source, verifier, true);
-        if self.purpose == Purpose::Certify {
-            if prepared.can_be_timed() {
-                self.tell("verifying five layouts of its code…");
-            }
-            prepared.verify_other_layouts(&mut self.verifier);
+    /// before the end.
+    ///
+    /// # Errors
+    /// Failures that keep this machine from timing programs of the problem, once a program can be timed; and wrong usage: a
+    /// saved result of another machine.
+    pub fn measure(&mut self, program: &Program) -> Result<Option<Measured>> {
+        let measured = self.evaluate(program);
+        self.progress.on(None);
+        self.progress.clear();
+        match measured {
+            // Ctrl-c also reaches the measured process, so a failure after a stop request has no meaning.
+            Err(_) if self.stopped.is_cancelled() => Ok(None),
+            measured => measured,
         }
+    }
+
+    fn evaluate(&mut self, program: &Program) -> Result<Option<Measured>> {
+        let language = program.language.unwrap_or(self.evaluator.problem.language);
+        // A screening saves time with the clock only: what `bench` prints was verified in full.
+        let look = Look::from(self.purpose).max(Look::Full);
+        self.progress.tell(match look.verifies_layouts() {
+            true => "compiling and verifying, also in five layouts of its code",
+            false => "compiling and verifying",
+        });
+        let verifier = &mut self.verifier;
+        let prepared = self
+            .evaluator
+            .prepare(language, &program.source, verifier, look);
+        self.progress.clear();
         for why in prepared.checked().into_iter().flat_map(|c| &c.left_out) {
             say(&format!("warning: sanitizers left out: {why}"));
         }
-        let busy = if prepared.can_be_timed() {
-            self.wait().go_on().ok()?
-        } else {
-            None
-        };
-        let mut rows = Vec::new();
+        let mut busy = None;
         if prepared.can_be_timed() {
-            self.tell("timing…");
+            if self.clocks.is_empty() {
+                self.make_timers()?;
+            }
+            let Ok(found) = self.wait().go_on() else {
+                return Ok(None);
+            };
+            busy = found;
         }
+        let mut rows = Vec::new();
+        let several = self.clocks.len() > 1;
         for clock in &mut self.clocks {
+            self.progress.on(several.then_some(clock.threads));
             let done = clock.time(&prepared, self.purpose, busy.clone());
             rows.push(clock.row(&program.name, &self.sizes, done));
+        }
+        if let (true, Some(failure)) = (self.clocks.is_empty(), prepared.failure()) {
+            for threads in &self.threads {
+                let done = prepared.failed(failure.clone());
+                rows.push(Row::new(&program.name, *threads, &self.sizes, done));
+            }
         }
         let object = prepared.object().map(<[u8]>::to_vec);
         if self.again {
             self.ready.insert(program.name.clone(), prepared);
         }
-        Some(Measured { rows, object })
+        Ok(Some(Measured { rows, object }))
+    }
+
+    /// True once there are timers: then rows name their machine.
+    pub fn are_timing(&self) -> bool {
+        !self.clocks.is_empty()
     }
 
     /// Times a program once more. `None` if the program is unknown, or if a stop was requested before the timing.
@@ -241,7 +319,9 @@ impl Stages {
         let busy = self.wait().go_on().ok()?;
         let prepared = self.ready.get(file)?;
         let clock = self.clocks.iter_mut().find(|c| c.threads == threads)?;
-        Some(clock.time(prepared, self.purpose, busy))
+        let done = clock.time(prepared, self.purpose, busy);
+        self.progress.clear();
+        Some(done)
     }
 
     /// Advice that would make this machine time more precisely, without duplicates.
@@ -355,34 +435,25 @@ impl Clock {
     }
 
     fn row(&self, file: &str, sizes: &[Params], done: Evaluated) -> Row {
-        let bytes = self.timer.bytes_per_operation();
-        let mut row = Row {
-            file: file.to_owned(),
-            against: false,
-            threads: self.threads,
-            sizes: sizes.to_vec(),
-            own: None,
-            to_against: None,
-            to_saved: None,
-            rank: None,
-            group: None,
-            peak_gflops: self.timer.peak_gflops(),
-            reference_gflops: self.timer.reference_gflops(),
-            reference_of_workloads: Vec::new(),
-            bytes_per_operation: Some(bytes).filter(|b| b.is_finite() && *b > 0.0),
-            resolution: self.timer.resolution(),
-            hidden_log_se: 0.0,
-            openblas_gflops: self.openblas_gflops,
-            place: None,
-            places: Vec::new(),
-            machine: Arc::clone(&self.machine),
-            done,
-        };
+        let mut row = Row::new(file, self.threads, sizes, done);
         self.renew(&mut row, None);
         row
     }
 
+    /// Tells a row the machine and what belongs to it.
+    fn introduce(&self, row: &mut Row) {
+        let bytes = self.timer.bytes_per_operation();
+        row.bytes_per_operation = Some(bytes).filter(|b| b.is_finite() && *b > 0.0);
+        row.resolution = self.timer.resolution();
+        row.openblas_gflops = self.openblas_gflops;
+        row.machine = Some(Arc::clone(&self.machine));
+    }
+
     fn renew(&self, row: &mut Row, measurement: Option<Measurement>) {
+        // A program that was refused before there was a timer has a row without a machine.
+        if row.machine.is_none() {
+            self.introduce(row);
+        }
         if let Some(measurement) = measurement {
             row.done.verdict = Verdict::Measured { measurement };
         }

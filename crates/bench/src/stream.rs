@@ -70,9 +70,10 @@ impl Stream {
         if self.saved {
             lines::add_saved(&mut object, row);
         }
-        let digest = row.machine.digest.to_string();
-        if self.told.borrow_mut().insert(digest) {
-            object["attestation"] = row.machine.attestation.clone();
+        if let Some(machine) = &row.machine
+            && self.told.borrow_mut().insert(machine.digest.to_string())
+        {
+            object["attestation"] = machine.attestation.clone();
         }
         object
     }
@@ -200,7 +201,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::rows::arrange;
-    use crate::rows::tests::{fast, row, unsure};
+    use crate::rows::tests::{fast, row, unmeasured, unsure};
 
     /// A stream of one problem and workload.
     pub fn stream() -> Stream {
@@ -219,7 +220,7 @@ pub(super) mod tests {
         let row = fast("a.c", 1, 40.0);
         let speeds = ReferenceSpeeds {
             threads: 1,
-            machine: std::sync::Arc::clone(&row.machine),
+            machine: row.machine.clone().unwrap(),
             peak_gflops: 50.0,
             reference_gflops: 1.0,
             openblas_gflops: None,
@@ -253,7 +254,7 @@ pub(super) mod tests {
         assert_eq!(first["attestation"]["cpu_model"], "m");
         assert_eq!(second["attestation"], Value::Null);
         assert_eq!(first["attestation_digest"], second["attestation_digest"]);
-        let digest = rows[0].machine.digest.to_string();
+        let digest = rows[0].machine.as_ref().unwrap().digest.to_string();
         assert_eq!(first["attestation_digest"], digest);
 
         let [run, row, ..] = all_lines();
@@ -263,6 +264,26 @@ pub(super) mod tests {
         assert_eq!(&row["attestation_digest"], digest);
         assert!(row.get("attestation").is_none() && row.get("rank").is_none());
         assert!(row.to_string().len() < 2000, "{row}");
+    }
+
+    #[test]
+    fn a_program_that_was_refused_before_a_machine_was_measured_has_none() {
+        let stream = stream();
+        let object = stream.object(&unmeasured("w.c"), None);
+        assert_eq!(object["reason"], "wrong_result");
+        for key in [
+            "attestation",
+            "attestation_digest",
+            "reference_gflops",
+            "peak_gflops",
+            "hand_shake_seconds",
+        ] {
+            assert_eq!(object.get(key), Some(&Value::Null), "{key} in {object}");
+        }
+        // The first one that has a machine tells it.
+        let object = stream.object(&fast("a.c", 1, 40.0), None);
+        assert_eq!(object["attestation"]["cpu_model"], "m");
+        assert_eq!(stream.begin(&[])["machines"], json!([]));
     }
 
     #[test]

@@ -36,7 +36,11 @@ pub fn run(order: Order) -> Result<u8> {
             n + 1,
             problem.timed_size()
         ));
-        let mut several = match Several::new(&order, problem, stopped) {
+        let several = Several::new(&order, problem, stopped).and_then(|mut several| {
+            several.measure_all(stopped)?;
+            Ok(several)
+        });
+        let several = match several {
             Ok(several) => several,
             // Ctrl-c also reaches the measured process, so a failure after a stop request has no meaning.
             Err(_) if stopped.is_cancelled() => break,
@@ -48,8 +52,6 @@ pub fn run(order: Order) -> Result<u8> {
                 continue;
             }
         };
-        several.begin();
-        several.measure_all(stopped);
         if order.format == Format::Text && !results.is_empty() {
             data("");
         }
@@ -103,12 +105,13 @@ fn table_of(result: &AtSize, against: Option<&str>) -> Vec<String> {
 fn heading(result: &AtSize) -> String {
     let rows = &result.rows;
     let unit = common_unit(rows.iter()).unwrap_or(Unit::Gflops);
-    let reference = by_threads(rows, unit, &|row| Some(row.reference_gflops));
+    let reference = by_threads(rows, unit, &|row| row.reference_gflops);
     let roof = by_threads(rows, unit, &|row| row.place.as_ref().map(|p| p.roof_gflops));
-    let mut words = format!(
-        "{}: plain reference {reference}",
-        result.problem.timed_size()
-    );
+    let mut words = result.problem.timed_size();
+    // Where no program could be timed, the reference was not measured.
+    if !reference.is_empty() {
+        words.push_str(&format!(": plain reference {reference}"));
+    }
     if !roof.is_empty() {
         words.push_str(&format!("; roof {roof}"));
     }
@@ -157,7 +160,7 @@ fn end_of(results: &[AtSize], order: &Order) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::tests::{by_memory, fast};
+    use crate::rows::tests::{by_memory, fast, unmeasured};
     use crate::saved::tests::problem;
 
     #[test]
@@ -175,6 +178,8 @@ mod tests {
             lines[0],
             "n = 8: plain reference 0.1250 GB/s; roof 0.3125 GB/s"
         );
+        result.rows = vec![unmeasured("w.c")];
+        assert_eq!(table_of(&result, None)[0], "n = 8");
         result.rows.clear();
         assert!(table_of(&result, None).is_empty());
     }

@@ -303,6 +303,27 @@ rank  file      GFLOPS   GB/s      call       min    median  spread  ratio  95 %
     }
 
     #[test]
+    fn the_pages_show_the_columns_of_programs_that_compute_binds() {
+        let mut rows = [
+            fast("fast.c", 1, 40.0),
+            fast("slow.c", 1, 8.0),
+            row("broken.c", 1, wrong()),
+        ];
+        rows[0].place = Some(by_compute());
+        rows[1].place = Some(by_compute());
+        let columns: Vec<&str> = grid(&rows, None).columns.iter().map(|c| c.0).collect();
+        for page in [
+            include_str!("../../../docs/tutorials/your-kernel.md"),
+            include_str!("../../../docs/reference/bench.md"),
+        ] {
+            let heading = page.lines().find(|line| line.starts_with("rank  file "));
+            let shown = heading.unwrap_or_default().split("  ").map(str::trim);
+            let shown: Vec<&str> = shown.filter(|column| !column.is_empty()).collect();
+            assert_eq!(shown, columns);
+        }
+    }
+
+    #[test]
     fn unconverged_programs_are_listed_below_without_a_rank() {
         let mut rows = [fast("good.c", 1, 128.0), unsure("wild.c", 208.0)];
         arrange(&mut rows, 1);

@@ -40,8 +40,13 @@ pub fn run(mut several: Several, programs: &[Program], stopped: &CancellationTok
             let Ok(program) = Program::read(&one.program.file, one.program.stem.clone()) else {
                 continue;
             };
-            let Some(rows) = several.measure_saved(&program) else {
-                break;
+            let rows = match several.measure_saved(&program) {
+                Ok(Some(rows)) => rows,
+                Ok(None) => break,
+                Err(error) => {
+                    say(&format!("error: {error:#}"));
+                    continue;
+                }
             };
             // An interrupted measurement is no result.
             if stopped.is_cancelled() {
@@ -138,7 +143,8 @@ fn words(row: &Row, change: Option<Compared>) -> String {
         between(&m.interval)
     ));
     if let Some(place) = &row.place {
-        let bits = row.machine.attestation["peak"]["vector_bits"].as_u64();
+        let machine = row.machine.as_ref();
+        let bits = machine.and_then(|m| m.attestation["peak"]["vector_bits"].as_u64());
         let bits = bits.and_then(|bits| u32::try_from(bits).ok());
         words.push_str(&format!(", {}", roofline::reached(place, bits)));
     }

@@ -51,6 +51,7 @@ impl Compiler {
             (None, Some(folder)) => self.preprocess(unit, &raw, folder)?,
             (None, None) => self.preprocess(unit, &raw, &self.folder(unit)?)?,
         };
+        scan::check_length(&user, unit.problem)?;
         let user = match unit.language {
             Language::Cxx => user.without_separators(),
             _ => user,

@@ -5,10 +5,12 @@ use flopsmith_problem::flags;
 use flopsmith_protocol::MachineClass;
 use serde_json::{Map, Value};
 
+use crate::algorithm::Algorithm;
 use crate::correction::Correction;
 use crate::dtype::Dtype;
-use crate::grpo::{GrpoConfig, Loss};
+use crate::grpo::GrpoConfig;
 use crate::job::Job;
+use crate::ppo::PpoConfig;
 use crate::read::{Usage, usage};
 use crate::settings::{GeneratorKind, Hosted, Prompt, Settings};
 
@@ -196,11 +198,11 @@ fn check_endpoint(settings: &Settings) -> Result<(), Usage> {
         (GeneratorKind::Endpoint, None) => Err(usage(
             "`generator.kind` is \"endpoint\" and no endpoint is named; add [generator.endpoint] with `url` and `model`, or run `flopsmith search --endpoint URL#MODEL`",
         )),
-        (kind, Some(_)) => Err(usage(format!(
+        (kind @ (GeneratorKind::Policy | GeneratorKind::Schedule), Some(_)) => Err(usage(format!(
             "[generator.endpoint] is set and `generator.kind` is \"{}\"; set it to \"endpoint\" or \"agent\", or leave the table out",
             kind.name()
         ))),
-        (_, None) => Ok(()),
+        (GeneratorKind::Policy | GeneratorKind::Schedule | GeneratorKind::Agent, None) => Ok(()),
     }
 }
 
@@ -234,15 +236,17 @@ pub fn check_cluster(settings: &Settings, job: Job) -> Result<(), Usage> {
             "`hosted` leaves roles to nodes of a cluster; name the bus and the store of the cluster (--nats and --store, or `nats` and `store`)",
         ));
     }
-    if !hosted.is_empty() && settings.generator.kind == GeneratorKind::Endpoint {
-        return Err(usage(
-            "`hosted` leaves roles to nodes of a cluster, and the key, the budget and the requests of an endpoint are of this process; leave out `hosted` (--cluster), or leave only the evaluation to workers (`evaluate.workers`)",
-        ));
-    }
-    if !hosted.is_empty() && settings.generator.kind == GeneratorKind::Agent {
-        return Err(usage(
-            "`hosted` leaves roles to nodes of a cluster, and the record of an agent's attempts is in this run's folder; leave out `hosted` (--cluster), or leave only the evaluation to workers (`evaluate.workers`)",
-        ));
+    let bound = match settings.generator.kind {
+        GeneratorKind::Policy | GeneratorKind::Schedule => None,
+        GeneratorKind::Endpoint => {
+            Some("the key, the budget and the requests of an endpoint are of this process")
+        }
+        GeneratorKind::Agent => Some("the record of an agent's attempts is in this run's folder"),
+    };
+    if let Some(bound) = bound.filter(|_| !hosted.is_empty()) {
+        return Err(usage(format!(
+            "`hosted` leaves roles to nodes of a cluster, and {bound}; leave out `hosted` (--cluster), or leave only the evaluation to workers (`evaluate.workers`)"
+        )));
     }
     let mut needed = job.roles(settings.generator.kind);
     if settings.is_hosted(Hosted::Archive)
@@ -299,9 +303,9 @@ pub fn check_training(settings: &Settings) -> Result<(), Usage> {
 
 /// Advice about settings that are permitted and do nothing beside others, one sentence each.
 pub fn warnings(settings: &Settings) -> Vec<String> {
-    let unread = match settings.ppo {
-        Some(_) => unread_by_ppo(&settings.learner),
-        None => Vec::new(),
+    let unread = match settings.algorithm() {
+        Algorithm::Grpo(_) => Vec::new(),
+        Algorithm::Ppo(_) => unread_by_ppo(&settings.learner),
     };
     match unread.as_slice() {
         [] => Vec::new(),
@@ -329,14 +333,15 @@ fn unread_by_ppo(learner: &GrpoConfig) -> Vec<String> {
 }
 
 fn check_learner(settings: &Settings) -> Result<(), Usage> {
-    let learner = &settings.learner;
     if settings.turns.most > 1 {
-        let instead = match (&settings.ppo, settings.advantage.dynamic_sampling) {
-            (None, _) => {
+        let instead = match (settings.algorithm(), settings.advantage.dynamic_sampling) {
+            (Algorithm::Grpo(_), _) => {
                 "the turns of a conversation form no group whose rewards could be compared; set `[ppo]`, or 1"
             }
-            (_, 0) => "",
-            _ => "`advantage.dynamic_sampling` draws further rounds as well; set one of them only",
+            (Algorithm::Ppo(_), 0) => "",
+            (Algorithm::Ppo(_), _) => {
+                "`advantage.dynamic_sampling` draws further rounds as well; set one of them only"
+            }
         };
         if !instead.is_empty() {
             return Err(usage(format!(
@@ -345,36 +350,42 @@ fn check_learner(settings: &Settings) -> Result<(), Usage> {
             )));
         }
     }
-    if let Some(ppo) = &settings.ppo {
-        ppo.check().map_err(|e| usage(format!("[ppo]: {e}")))?;
-        for (name, value) in [
-            ("imitation", settings.advantage.imitation),
-            ("self_imitation", settings.advantage.self_imitation),
-        ] {
-            if value != 0.0 {
-                return Err(usage(format!(
-                    "`advantage.{name}` is {value}, and PPO computes advantages of its own; leave it out, or leave out `[ppo]`"
-                )));
-            }
-        }
-        if learner.lora.is_some() {
-            return Err(usage(
-                "`[learner.lora]` is set, and PPO reads `[ppo.lora]`; move the table there",
-            ));
-        }
-        return Ok(());
+    match settings.algorithm() {
+        Algorithm::Grpo(learner) => check_grpo(settings, learner),
+        Algorithm::Ppo(ppo) => check_ppo(settings, ppo),
     }
+}
+
+fn check_ppo(settings: &Settings, ppo: &PpoConfig) -> Result<(), Usage> {
+    ppo.check().map_err(|e| usage(format!("[ppo]: {e}")))?;
+    for (name, value) in [
+        ("imitation", settings.advantage.imitation),
+        ("self_imitation", settings.advantage.self_imitation),
+    ] {
+        if value != 0.0 {
+            return Err(usage(format!(
+                "`advantage.{name}` is {value}, and PPO computes advantages of its own; leave it out, or leave out `[ppo]`"
+            )));
+        }
+    }
+    if settings.learner.lora.is_some() {
+        return Err(usage(
+            "`[learner.lora]` is set, and PPO reads `[ppo.lora]`; move the table there",
+        ));
+    }
+    Ok(())
+}
+
+fn check_grpo(settings: &Settings, learner: &GrpoConfig) -> Result<(), Usage> {
     learner
         .check()
         .map_err(|e| usage(format!("[learner]: {e}")))?;
     // The choice of `auto` is not known here, so only an explicit format counts as half precision.
     let half = learner.dtype == Dtype::Bfloat16;
+    learner
+        .check_for_weights(half)
+        .map_err(|e| usage(format!("[learner]: {e}")))?;
     let uncorrected = learner.correction.for_weights(half) == Correction::None;
-    if learner.loss == Loss::Gspo && half && uncorrected {
-        return Err(usage(
-            "[learner]: `correction` is \"none\", and the rounding of half precision moves ratios further than `gspo` clips them; leave `correction` out, or train in single precision",
-        ));
-    }
     if settings.generator.steps_ahead > 0 && learner.target_kl.is_some() && uncorrected {
         return Err(usage(
             "`learner.target_kl` is set together with `generator.steps_ahead`, so the divergence that limits a step would include the divergence of the policy versions in between; \

@@ -1,5 +1,6 @@
 //! Settings of GRPO and its relatives.
 
+use flopsmith_reward::Scale;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,8 @@ pub enum Loss {
     Cispo,
 }
 
+/// Every question about a loss beside its formula is a method here with an arm for each loss, so that the compiler asks
+/// all of them about a new one.
 impl Loss {
     /// Usual distances of the clip bounds from 1, below and above. For `cispo` the second is the largest weight itself.
     pub fn usual_clip(self) -> (f64, f64) {
@@ -37,6 +40,50 @@ impl Loss {
             Loss::Dapo => (0.2, 0.28),
             Loss::Gspo => (3e-4, 4e-4),
             Loss::Cispo => (0.0, 5.0),
+        }
+    }
+
+    /// True if all tokens of a sequence have one ratio, the geometric mean of their own.
+    pub fn has_ratio_of_sequence(self) -> bool {
+        match self {
+            Loss::Gspo => true,
+            Loss::Grpo | Loss::Bnpo | Loss::DrGrpo | Loss::Dapo | Loss::Cispo => false,
+        }
+    }
+
+    /// The divisor of advantages that belongs to the loss, if one does: Dr. GRPO consists of its loss and of advantages
+    /// that are divided by nothing.
+    pub fn usual_scale(self) -> Option<Scale> {
+        match self {
+            Loss::DrGrpo => Some(Scale::None),
+            Loss::Grpo | Loss::Bnpo | Loss::Dapo | Loss::Gspo | Loss::Cispo => None,
+        }
+    }
+
+    /// True if samples without an advantage may leave the batch. Dapo (Yu et al., 2025) fills its batches with groups
+    /// that have one. The other losses divide by all sequences or tokens.
+    fn leaves_out_flat_samples(self) -> bool {
+        match self {
+            Loss::Dapo => true,
+            Loss::Grpo | Loss::Bnpo | Loss::DrGrpo | Loss::Gspo | Loss::Cispo => false,
+        }
+    }
+
+    /// Why weights in half precision need a correction, if they do.
+    fn need_of_correction(self) -> Option<&'static str> {
+        match self {
+            Loss::Gspo => {
+                Some("the rounding of half precision moves ratios further than `gspo` clips them")
+            }
+            Loss::Grpo | Loss::Bnpo | Loss::DrGrpo | Loss::Dapo | Loss::Cispo => None,
+        }
+    }
+
+    /// The advice about `ratio_limit`, if the loss does not read that setting.
+    fn refusal_of_ratio_limit(self) -> Option<&'static str> {
+        match self {
+            Loss::Cispo => Some("left out with `cispo`, whose weights have a bound of their own"),
+            Loss::Grpo | Loss::Bnpo | Loss::DrGrpo | Loss::Dapo | Loss::Gspo => None,
         }
     }
 }
@@ -110,6 +157,27 @@ impl GrpoConfig {
         (self.clip_low.unwrap_or(low), self.clip_high.unwrap_or(high))
     }
 
+    /// True if samples without an advantage leave the batch. Terms for divergence and entropy push every token, so with
+    /// such a term none leave it.
+    pub fn leaves_out_flat_samples(&self) -> bool {
+        self.loss.leaves_out_flat_samples() && self.kl_beta == 0.0 && self.entropy_bonus == 0.0
+    }
+
+    /// Checks the loss for weights in half precision, or with `half` false for weights in single precision.
+    ///
+    /// # Errors
+    /// If the loss needs a correction of the weights' rounding, and `correction` is `none`.
+    pub fn check_for_weights(&self, half: bool) -> Result<(), OutOfRange> {
+        let uncorrected = half && self.correction.for_weights(half) == Correction::None;
+        match self.loss.need_of_correction() {
+            Some(need) if uncorrected => Err(OutOfRange {
+                field: "correction",
+                reason: format!("is `none`: {need}; leave it out, or train in single precision"),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks the ranges of all settings.
     pub fn check(&self) -> Result<(), OutOfRange> {
         let (low, high) = self.clip();
@@ -125,12 +193,8 @@ impl GrpoConfig {
         at_least("clip_high", high, 0.0)?;
         at_least("kl_beta", self.kl_beta, 0.0)?;
         if let Some(limit) = self.ratio_limit {
-            if self.loss == Loss::Cispo {
-                return Err(bad(
-                    "ratio_limit",
-                    limit,
-                    "left out with `cispo`, whose weights have a bound of their own",
-                ));
+            if let Some(advice) = self.loss.refusal_of_ratio_limit() {
+                return Err(bad("ratio_limit", limit, advice));
             }
             if !(limit > 1.0 + high && limit.is_finite()) {
                 return Err(bad("ratio_limit", limit, "above 1 + `clip_high`"));

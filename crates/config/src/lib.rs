@@ -8,33 +8,35 @@
 //! - an unknown key is an error that names its line and the nearest known key;
 //! - a configuration that was read can be run: values are checked alone and together before anything starts.
 
-pub mod agent;
+mod agent;
+mod algorithm;
 pub mod alignment;
-pub mod check;
-pub mod correction;
-pub mod dtype;
+mod check;
+mod correction;
+mod dtype;
 pub mod endpoint;
-pub mod grpo;
-pub mod job;
-pub mod kl_control;
+mod grpo;
+mod job;
+mod kl_control;
 pub mod lora;
 mod misfit;
-pub mod money;
-pub mod pairs;
-pub mod ppo;
-pub mod range;
+mod money;
+mod pairs;
+mod ppo;
+mod range;
 pub mod rates;
 pub mod read;
 pub mod recipe;
 mod reference;
 pub mod search;
-pub mod settings;
-pub mod sft;
-pub mod training;
+mod settings;
+mod sft;
+mod training;
 
 pub use flopsmith_archive::mix::Mix;
 
 pub use agent::Agent;
+pub use algorithm::Algorithm;
 pub use alignment::Alignment;
 pub use check::{check_cluster, check_training, warnings};
 pub use correction::Correction;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use flopsmith_protocol::{Technique, text};
+use flopsmith_reward::{AdvantageKind, Scale};
 
 use crate::check::check;
 use crate::endpoint::without_keys;
@@ -54,9 +55,9 @@ pub fn parse(text: &str, name: &str, overrides: &[String]) -> Result<Settings> {
     for item in overrides {
         apply(&mut table, item)?;
     }
-    follow_loss(&mut table);
     let mut settings =
         fit(&table).map_err(|e| usage(misfit(&plain, overrides, e.message().trim())))?;
+    follow_loss(&mut settings, &table);
     permit(&mut settings);
     let named = table.get("problem").and_then(toml::Value::as_str);
     one_or_many(&mut settings, named)
@@ -76,25 +77,19 @@ pub(crate) fn fit(table: &toml::Table) -> Result<Settings, toml::de::Error> {
     toml::Value::Table(table.clone()).try_into()
 }
 
-/// Sets `advantage.scale` to `none` if the file does not set it and the loss is `dr_grpo` or the advantages are
-/// `leave_one_out`. Dr. GRPO consists of its loss and of advantages that are divided by nothing; a leave-one-out
-/// baseline needs no divisor either.
-fn follow_loss(table: &mut toml::Table) {
-    let said = |section: &str, key: &str| {
-        let value = table.get(section).and_then(|section| section.get(key));
-        value.and_then(toml::Value::as_str)
-    };
-    if said("learner", "loss") != Some("dr_grpo")
-        && said("advantage", "kind") != Some("leave_one_out")
-    {
+/// Sets `advantage.scale` to the one that belongs to the loss or to the kind of advantages, unless the table sets it. A
+/// leave-one-out baseline needs no divisor.
+fn follow_loss(settings: &mut Settings, table: &toml::Table) {
+    let advantage = table.get("advantage");
+    if advantage.is_some_and(|advantage| advantage.get("scale").is_some()) {
         return;
     }
-    let advantage = table.entry("advantage");
-    let advantage = advantage.or_insert_with(|| toml::Table::new().into());
-    if let Some(advantage) = advantage.as_table_mut() {
-        advantage
-            .entry("scale")
-            .or_insert_with(|| "none".to_owned().into());
+    let of_kind = match settings.advantage.kind {
+        AdvantageKind::LeaveOneOut => Some(Scale::None),
+        AdvantageKind::MeanStd | AdvantageKind::MeasurementAware => None,
+    };
+    if let Some(scale) = settings.learner.loss.usual_scale().or(of_kind) {
+        settings.advantage.scale = scale;
     }
 }
 

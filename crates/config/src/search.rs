@@ -77,11 +77,31 @@ pub fn stage(settings: &mut Settings) {
     };
 }
 
+impl Settings {
+    /// The way in which a search finds its programs, in a few words for titles.
+    pub fn about_search(&self) -> String {
+        let generator = &self.generator;
+        let asked = generator.endpoint.as_ref().map(|endpoint| &endpoint.model);
+        let has_parameters = self.start.as_ref().is_some_and(|s| s.has_parameters());
+        match (generator.kind, asked) {
+            (GeneratorKind::Schedule, _) if has_parameters => {
+                "over configurations of parameters".to_owned()
+            }
+            (GeneratorKind::Schedule, _) => "over the schedule space".to_owned(),
+            (GeneratorKind::Endpoint, Some(model)) => format!("by {model}"),
+            (GeneratorKind::Endpoint, None) => "by a model behind an endpoint".to_owned(),
+            (GeneratorKind::Agent, Some(model)) => format!("by an agent with {model}"),
+            (GeneratorKind::Agent, None) => "by an agent over the schedule space".to_owned(),
+            (GeneratorKind::Policy, _) => format!("by {}", generator.model.display()),
+        }
+    }
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use crate::{Job, check_cluster, parse};
+    use crate::{Job, Start, check_cluster, parse};
 
     fn asking() -> Settings {
         let mut settings = defaults("dgemm", BUDGET);
@@ -109,6 +129,26 @@ mod tests {
         let alone = ["generator.kind=endpoint".to_owned()];
         let error = parse(&plain, "c.toml", &alone).unwrap_err();
         assert!(error.0.contains("--endpoint URL#MODEL"), "{error}");
+    }
+
+    #[test]
+    fn a_search_is_named_after_its_generator() {
+        let mut settings = defaults("dgemm", BUDGET);
+        assert_eq!(settings.about_search(), "over the schedule space");
+        improve(&mut settings);
+        let alone = settings.about_search();
+        assert_eq!(alone, "by an agent over the schedule space");
+        settings.generator.endpoint = asking().generator.endpoint;
+        assert_eq!(settings.about_search(), "by an agent with m");
+        assert_eq!(asking().about_search(), "by m");
+        let mut settings = defaults("dgemm", BUDGET);
+        settings.start = Some(Start {
+            parameters: "{}".to_owned(),
+            ..Start::default()
+        });
+        assert_eq!(settings.about_search(), "over configurations of parameters");
+        settings.generator.kind = GeneratorKind::Policy;
+        assert_eq!(settings.about_search(), "by models/starter");
     }
 
     #[test]

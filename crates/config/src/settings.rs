@@ -472,7 +472,10 @@ impl GeneratorKind {
 
     /// True if a search may begin with a program of the user's.
     pub fn takes_start(self) -> bool {
-        matches!(self, GeneratorKind::Schedule | GeneratorKind::Agent)
+        match self {
+            GeneratorKind::Schedule | GeneratorKind::Agent => true,
+            GeneratorKind::Policy | GeneratorKind::Endpoint => false,
+        }
     }
 
     /// True if a model of this project writes the programs, so that it can be trained, exported and handed to nodes.

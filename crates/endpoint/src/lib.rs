@@ -19,18 +19,18 @@
 
 mod access;
 mod address;
-pub mod backoff;
-pub mod client;
+mod backoff;
+mod client;
 mod error;
-pub mod events;
+mod events;
 mod failure;
-pub mod journal;
+mod journal;
 mod key;
-pub mod ledger;
+mod ledger;
 mod reading;
 mod repetition;
 mod sending;
-pub mod wire;
+mod wire;
 
 #[cfg(test)]
 mod tests;

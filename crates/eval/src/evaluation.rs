@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Error, Result};
+use anyhow::{Context, Error, Result};
 use flopsmith_bench::facts::Facts;
 use flopsmith_bench::inputs::Program;
 use flopsmith_bench::rows::{Machine, Row};
@@ -121,14 +121,17 @@ pub fn run(order: &Order, folder: &mut Folder, stopped: &CancellationToken) -> R
         }
         for program in programs {
             done += 1;
-            let Some(rows) = measured(&mut stages, &program, stopped) else {
+            let Some(rows) = measured(&mut stages, &program, stopped)? else {
                 break;
             };
             for row in &rows {
+                let machine = row.machine.as_deref();
+                let machine = machine.context("a program was evaluated without a timer")?;
                 let outcome = Outcome::of(
                     problem.id.as_str(),
                     program.digest.clone(),
                     row,
+                    machine,
                     &stages,
                     order.purpose,
                 );
@@ -138,7 +141,7 @@ pub fn run(order: &Order, folder: &mut Folder, stopped: &CancellationToken) -> R
                     program.digest.short(),
                     words(&outcome, "the reference")
                 ));
-                add(folder, outcome, &row.done, &row.machine, &program.source)?;
+                add(folder, outcome, &row.done, machine, &program.source)?;
             }
         }
         patience = stages.into_patience();
@@ -173,9 +176,13 @@ fn open(order: &Order, folder: &Folder, problem: &Problem) -> Vec<Open> {
 }
 
 /// The rows of a program; none if a stop was requested.
-fn measured(stages: &mut Stages, program: &Open, stopped: &CancellationToken) -> Option<Vec<Row>> {
+fn measured(
+    stages: &mut Stages,
+    program: &Open,
+    stopped: &CancellationToken,
+) -> Result<Option<Vec<Row>>> {
     if stopped.is_cancelled() {
-        return None;
+        return Ok(None);
     }
     let name = program.digest.short().to_owned();
     let measured = stages.measure(&Program {
@@ -187,7 +194,8 @@ fn measured(stages: &mut Stages, program: &Open, stopped: &CancellationToken) ->
         stamp: None,
     })?;
     // An interrupted measurement is no result.
-    (!stopped.is_cancelled()).then_some(measured.rows)
+    let measured = measured.filter(|_| !stopped.is_cancelled());
+    Ok(measured.map(|measured| measured.rows))
 }
 
 /// Writes an outcome, and the raw samples behind its number.

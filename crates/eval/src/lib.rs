@@ -16,7 +16,7 @@ pub mod compare;
 mod endpoint;
 mod evaluation;
 mod figures;
-pub mod folder;
+mod folder;
 pub mod model;
 mod modules;
 mod outcome;
@@ -39,7 +39,7 @@ use clap::ValueEnum;
 use flopsmith_config::Dtype;
 use flopsmith_measure::{METHOD, Purpose};
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{Sampling, Technique, TechniqueSet};
+use flopsmith_protocol::{Sampling, TechniqueSet};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::{exit, interrupt};
 use serde::{Deserialize, Serialize};
@@ -138,10 +138,8 @@ impl Order {
         match self.permitted {
             Some(permitted) => permitted.intersection(problem.techniques),
             // Modules may have threads of PyTorch's pool, which is as large as they are timed with.
-            None if self.threads == [1] && problem.module.is_none() => {
-                problem.techniques.without(Technique::Openmp)
-            }
-            None => problem.techniques,
+            None if problem.module.is_some() => problem.techniques,
+            None => problem.techniques_with(self.threads.iter().copied().max().unwrap_or(1)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Outcomes of programs.
 
 use flopsmith_bench::compare::widened;
-use flopsmith_bench::rows::Row;
+use flopsmith_bench::rows::{Machine, Row};
 use flopsmith_bench::stages::Stages;
 use flopsmith_evaluate::Evaluated;
 use flopsmith_measure::Purpose;
@@ -99,6 +99,7 @@ impl Outcome {
         problem: &str,
         program: Digest,
         row: &Row,
+        machine: &Machine,
         stages: &Stages,
         purpose: Purpose,
     ) -> Self {
@@ -108,7 +109,7 @@ impl Outcome {
             detail: &detail,
             speed: Speed::of(row, purpose),
             reference: Reference::of(stages, row.threads),
-            attestation: &row.machine.digest,
+            attestation: &machine.digest,
         };
         Self::judged(problem, program, row.threads, done)
     }

@@ -4,10 +4,12 @@
 //! ([`Evaluator::compiler`], [`Evaluator::verifier`], [`Evaluator::timer`], [`VerifiedLayouts`]); all other callers use
 //! [`Evaluator::evaluate`], or [`Evaluator::prepare`] and [`Prepared::time`] if they time a program more than once.
 //! Modules of PyTorch have an evaluator of their own, [`ModuleEvaluator`]; [`Pipeline`] is either.
+//! [`Look`] alone decides which checks of a kernel precede a measurement, for roles and for all others.
 //! This crate uses no bus, no settings of runs, and no files except those of compiler and jail.
 
 mod draws;
 mod layouts;
+mod look;
 mod modules;
 mod prepared;
 mod require;
@@ -19,7 +21,7 @@ use flopsmith_compile::{Compiler, Toolchain};
 use flopsmith_machine::environment::Watched;
 use flopsmith_machine::{Cores, openblas, pinning};
 use flopsmith_measure::verify::soundness::{self, Examined};
-use flopsmith_measure::{Purpose, Sanitizers, Thoroughness, Timer, Verifier};
+use flopsmith_measure::{Calibration, Listener, Purpose, Sanitizers, Timer, Verifier};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Digest, Failure, Technique, TechniqueSet};
 use flopsmith_sandbox::Sandbox;
@@ -28,6 +30,7 @@ use draws::Draws;
 pub use draws::random;
 pub use flopsmith_compile::Question;
 pub use layouts::VerifiedLayouts;
+pub use look::Look;
 pub use modules::{ModuleEvaluator, ModuleMachine};
 use prepared::OtherLayouts;
 pub use prepared::{Evaluated, Prepared};
@@ -69,6 +72,8 @@ pub struct Evaluator {
     /// Techniques that programs may use.
     permitted: TechniqueSet,
     draws: Draws,
+    /// Is told of the steps of timers.
+    listener: Listener,
 }
 
 impl Evaluator {
@@ -114,12 +119,19 @@ impl Evaluator {
             toolchain,
             compiler: stage,
             sanitizers: None,
+            listener: Listener::default(),
         })
     }
 
     /// Permits programs these techniques only; by default, all that the problem permits.
     pub fn permitting(mut self, techniques: TechniqueSet) -> Self {
         self.permitted = techniques;
+        self
+    }
+
+    /// Lets the timers that are made from now on tell `listener` of their steps.
+    pub fn telling(mut self, listener: Listener) -> Self {
+        self.listener = listener;
         self
     }
 
@@ -175,20 +187,22 @@ impl Evaluator {
     /// # Errors
     /// As [`Timer::new`].
     pub fn timer(&self, threads: u32) -> Result<Timer, Failure> {
-        Timer::new(
+        let calibration = Calibration::default().telling(self.listener.clone());
+        Timer::calibrated(
             Arc::clone(&self.sandbox),
             self.harness.clone(),
             Arc::clone(&self.problem),
             &self.toolchain,
             cores_for(threads),
             threads,
+            &calibration,
         )
     }
 
     /// Speed of OpenBLAS on the same cores and with as many threads as the programs, at the same sizes: over several
     /// workloads the geometric mean. None if OpenBLAS does not solve this problem or is not installed.
     pub fn openblas(&self, threads: u32) -> Option<openblas::Best> {
-        if !comparable(&self.problem) {
+        if !compares_openblas(&self.problem) {
             return None;
         }
         let kernel = cores_for(threads).kernel;
@@ -203,8 +217,7 @@ impl Evaluator {
         openblas::Best::over(&measured?)
     }
 
-    /// Evaluates one program. Unless `purpose` is a screening, the program is verified in full, and the sanitizers
-    /// check it if there are any.
+    /// Evaluates one program, after the look that a measurement to this standard needs.
     pub fn evaluate(
         &self,
         language: Language,
@@ -213,63 +226,57 @@ impl Evaluator {
         timer: &mut Timer,
         purpose: Purpose,
     ) -> Evaluated {
-        let last_look = purpose != Purpose::Screen;
-        let mut prepared = self.prepare(language, source, verifier, last_look);
-        if purpose == Purpose::Certify {
-            prepared.verify_other_layouts(verifier);
-        }
+        let prepared = self.prepare(language, source, verifier, purpose.into());
         prepared.time(timer, purpose, None)
     }
 
-    /// Compiles and verifies one program, for one timer or for several. With `last_look` the program is verified in
-    /// full, and the sanitizers check it if there are any.
+    /// Compiles and verifies one program, for one timer or for several. `look` says how closely; a program can be certified
+    /// only after [`Look::Certified`].
     pub fn prepare(
         &self,
         language: Language,
         source: &str,
         verifier: &mut Verifier,
-        last_look: bool,
+        look: Look,
     ) -> Prepared {
         let built = self
             .compiler
             .compile_as(language, &self.problem, source, self.permitted);
-        match built {
-            Err(failure) => Prepared::Refused(failure),
-            Ok(built) => {
-                let thoroughness = if last_look {
-                    Thoroughness::Full
-                } else {
-                    Thoroughness::Screening
-                };
-                let verified = verifier.verify_to(&built.object, self.draws.random(), thoroughness);
-                let openmp = built.techniques.contains(Technique::Openmp);
-                let sizes = verified.as_ref().ok().and_then(|report| report.sizes);
-                let looked = verified.and_then(|_| {
-                    let sanitizers = self.sanitizers.as_ref().filter(|_| last_look);
-                    sanitizers
-                        .map(|s| s.check_as(language, source, openmp))
-                        .transpose()
-                });
-                let (checked, failed) = match looked {
-                    Ok(checked) => (checked, None),
-                    Err(failure) => (None, Some(failure)),
-                };
-                let other_layouts = OtherLayouts {
-                    compiler: Arc::clone(&self.compiler),
-                    problem: Arc::clone(&self.problem),
-                    language,
-                    source: source.to_owned(),
-                    verified: None,
-                    draws: self.draws.clone(),
-                };
-                Prepared::Built {
-                    built,
-                    other_layouts,
-                    checked,
-                    sizes,
-                    failed,
-                }
+        let built = match built {
+            Err(failure) => return Prepared::Refused(failure),
+            Ok(built) => built,
+        };
+        let seed = self.draws.random();
+        let verified = verifier.verify_to(&built.object, seed, look.thoroughness());
+        let openmp = built.techniques.contains(Technique::Openmp);
+        let sizes = verified.as_ref().ok().and_then(|report| report.sizes);
+        let looked = verified.and_then(|_| {
+            let sanitizers = self.sanitizers.as_ref().filter(|_| look.sanitizes());
+            sanitizers
+                .map(|s| s.check_as(language, source, openmp))
+                .transpose()
+        });
+        let (checked, mut failed) = match looked {
+            Ok(checked) => (checked, None),
+            Err(failure) => (None, Some(failure)),
+        };
+        let mut others = None;
+        if failed.is_none() && look.verifies_layouts() {
+            let (compiler, problem) = (&self.compiler, &self.problem);
+            match layouts::verified(compiler, language, problem, source, verifier, &self.draws) {
+                Ok(objects) => others = Some(objects),
+                Err(failure) => failed = Some(failure),
             }
+        }
+        Prepared::Built {
+            built,
+            other_layouts: OtherLayouts {
+                verified: others,
+                draws: self.draws.clone(),
+            },
+            checked,
+            sizes,
+            failed,
         }
     }
 }
@@ -301,8 +308,9 @@ impl Pipeline {
     }
 }
 
-/// OpenBLAS multiplies matrices; its speed cannot be compared with programs for any other problem.
-fn comparable(problem: &Problem) -> bool {
+/// True if OpenBLAS solves this problem. It multiplies matrices; its speed cannot be compared with programs for any other
+/// problem.
+pub fn compares_openblas(problem: &Problem) -> bool {
     problem.id.as_str() == "dgemm"
 }
 
@@ -348,8 +356,8 @@ mod tests {
     fn openblas_is_compared_at_matrix_multiplication_only() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let mut problem = Problem::load(&root).expect("the shipped problem");
-        assert!(comparable(&problem));
+        assert!(compares_openblas(&problem));
         problem.id = ProblemId::new("stencil").expect("an id");
-        assert!(!comparable(&problem));
+        assert!(!compares_openblas(&problem));
     }
 }

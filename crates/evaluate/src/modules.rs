@@ -162,8 +162,8 @@ impl ModuleEvaluator {
     /// Verifies a compiled candidate.
     ///
     /// # Errors
-    /// The candidate's fault; [`UnknownCause::NotTimed`] for a right one that only a GPU can time; or an infrastructure
-    /// failure.
+    /// The candidate's fault; [`UnknownCause::NotTimed`] for a right one that only a GPU can time, and for one in CUDA C++,
+    /// which only a GPU can verify; or an infrastructure failure.
     pub fn verify(&self, object: &[u8]) -> Result<Report, Failure> {
         let package = Package::from_bytes(object).map_err(|e| ours(&e))?;
         let began = Instant::now();
@@ -173,6 +173,9 @@ impl ModuleEvaluator {
             Verdict::Refused(failure) => Err(refused(failure)),
             Verdict::Verified { .. } if package.needs_gpu() => {
                 Err(Failure::unknown(UnknownCause::NotTimed, NOT_TIMED))
+            }
+            Verdict::Compiled { detail, .. } => {
+                Err(Failure::unknown(UnknownCause::NotTimed, detail))
             }
             Verdict::Verified { .. } | Verdict::Measured { .. } => Ok(Report {
                 cases: u32::try_from(judge.calls()).unwrap_or(u32::MAX),
@@ -233,7 +236,7 @@ impl ModuleEvaluator {
         let outcome = self.judge().time(&package, limits).map_err(|e| ours(&e))?;
         match outcome.verdict {
             Verdict::Refused(failure) => Err(refused(failure)),
-            Verdict::Verified { detail, .. } => {
+            Verdict::Verified { detail, .. } | Verdict::Compiled { detail, .. } => {
                 Err(Failure::unknown(UnknownCause::NotTimed, detail))
             }
             Verdict::Measured { workloads, .. } => timed(machine, &workloads).ok_or_else(|| {
@@ -352,6 +355,10 @@ fn at_workload(machine: &ModuleMachine, timed: &flopsmith_module::Timed) -> Opti
 
 /// A failure that no candidate can cause.
 fn ours(error: &Broken) -> Failure {
+    // This node would time no program in CUDA C++ either if it had nvcc, so the lack of it is no failure of the node.
+    if matches!(error, Broken::Cuda { .. }) {
+        return Failure::unknown(UnknownCause::NotTimed, error.to_string());
+    }
     let cause = match error {
         Broken::Jail(_) => InfrastructureCause::Jail,
         Broken::Compiler { .. } => InfrastructureCause::Compiler,
@@ -501,6 +508,13 @@ mod tests {
             unreachable!("no candidate ends the reference");
         };
         assert_eq!(cause, InfrastructureCause::Baseline);
+        let without_nvcc = Broken::Cuda {
+            detail: "no nvcc was found".into(),
+        };
+        let Failure::Unknown { cause, .. } = ours(&without_nvcc) else {
+            unreachable!("this node would time no CUDA C++ with nvcc either");
+        };
+        assert_eq!(cause, UnknownCause::NotTimed);
     }
 
     proptest! {

@@ -1,14 +1,10 @@
 //! A program that was compiled and verified, and its result.
 
-use std::sync::Arc;
-
-use flopsmith_compile::{Built, Compiler};
-use flopsmith_measure::{Checked, PADDINGS, Purpose, Timed, Timer, Verifier};
-use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{Failure, TechniqueSet, Verdict, VerifiedSizes};
+use flopsmith_compile::Built;
+use flopsmith_measure::{Checked, Purpose, Timed, Timer};
+use flopsmith_protocol::{Failure, InfrastructureCause, TechniqueSet, Verdict, VerifiedSizes};
 
 use crate::draws::Draws;
-use crate::layouts;
 
 /// The result of evaluating a program.
 pub struct Evaluated {
@@ -30,10 +26,6 @@ pub struct Evaluated {
 }
 
 /// A program that can be timed, or that cannot.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there are few at a time, and most are built"
-)]
 pub enum Prepared {
     /// There is no object.
     Refused(Failure),
@@ -41,7 +33,7 @@ pub enum Prepared {
     Built {
         /// The object, and the compile stage's findings about it.
         built: Built,
-        /// Builds the program once more with another layout.
+        /// The same program in other code layouts.
         other_layouts: OtherLayouts,
         /// The sanitizers that checked the program and found nothing, if they checked it.
         checked: Option<Checked>,
@@ -52,58 +44,80 @@ pub enum Prepared {
     },
 }
 
-/// Builds a program once more with other code layouts.
+/// The objects of a program in other code layouts, which a certification times.
 pub struct OtherLayouts {
-    pub(crate) compiler: Arc<Compiler>,
-    pub(crate) problem: Arc<Problem>,
-    pub(crate) language: Language,
-    pub(crate) source: String,
-    /// The objects with these layouts, once they were verified.
+    /// The objects, each of them verified; none if the look at the program did not include them.
     pub(crate) verified: Option<Vec<Vec<u8>>>,
+    /// Seeds of the measurements.
     pub(crate) draws: Draws,
 }
 
 impl OtherLayouts {
-    fn certify(&self, timer: &mut Timer) -> Result<Timed, Failure> {
-        if let Some(layouts) = &self.verified {
-            return timer.certify(layouts, self.draws.random());
-        }
-        // Only our own programs are certified without verified layouts.
-        let layouts =
-            self.compiler
-                .layouts(self.language, &self.problem, &self.source, &PADDINGS)?;
-        timer.certify(&layouts, self.draws.random())
+    /// The objects to certify.
+    fn to_certify(&self) -> Result<&[Vec<u8>], Failure> {
+        self.verified.as_deref().ok_or_else(|| {
+            Failure::infrastructure(
+                InfrastructureCause::Harness,
+                "this program cannot be certified: it was not verified in other code layouts",
+            )
+        })
+    }
+}
+
+/// A timer, or in tests a record of the requests to one.
+trait Clock {
+    /// [`Timer::measure`].
+    fn measure(
+        &mut self,
+        object: &[u8],
+        purpose: Purpose,
+        seed: u64,
+        best_gflops: Option<f64>,
+    ) -> Result<Timed, Failure>;
+
+    /// [`Timer::certify`].
+    fn certify(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure>;
+}
+
+impl Clock for Timer {
+    fn measure(
+        &mut self,
+        object: &[u8],
+        purpose: Purpose,
+        seed: u64,
+        best_gflops: Option<f64>,
+    ) -> Result<Timed, Failure> {
+        Timer::measure(self, object, purpose, seed, best_gflops)
+    }
+
+    fn certify(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
+        Timer::certify(self, layouts, seed)
     }
 }
 
 impl Prepared {
-    /// Builds the program with other code layouts and verifies each of these objects. A candidate must pass this before
-    /// it is certified.
-    pub fn verify_other_layouts(&mut self, verifier: &mut Verifier) {
-        let Prepared::Built {
-            other_layouts,
-            failed,
-            ..
-        } = self
-        else {
-            return;
-        };
-        if failed.is_some() {
-            return;
-        }
-        let (compiler, problem) = (&other_layouts.compiler, &other_layouts.problem);
-        let draws = &other_layouts.draws;
-        let (language, source) = (other_layouts.language, other_layouts.source.as_str());
-        match layouts::verified(compiler, language, problem, source, verifier, draws) {
-            Ok(objects) => other_layouts.verified = Some(objects),
-            Err(failure) => *failed = Some(failure),
+    /// Times the program, unless it was refused or failed. A screening ends early for a program that is clearly slower
+    /// than `best_gflops`, see [`Timer::measure`]. A certification of a program that was not verified in other code layouts
+    /// ([`Look::Certified`](crate::Look::Certified)) fails.
+    pub fn time(&self, timer: &mut Timer, purpose: Purpose, best_gflops: Option<f64>) -> Evaluated {
+        let timed = self.timed(timer, purpose, best_gflops);
+        match timed {
+            Ok(timed) => {
+                let mut measurement = timed.measurement;
+                measurement.sizes = self.sizes();
+                self.evaluated(Verdict::Measured { measurement }, timed.raw)
+            }
+            Err(failure) => self.failed(failure),
         }
     }
 
-    /// Times the program, unless it was refused or failed. A screening ends early for a program that is clearly slower
-    /// than `best_gflops`, see [`Timer::measure`].
-    pub fn time(&self, timer: &mut Timer, purpose: Purpose, best_gflops: Option<f64>) -> Evaluated {
-        let timed = match self {
+    fn timed(
+        &self,
+        clock: &mut impl Clock,
+        purpose: Purpose,
+        best_gflops: Option<f64>,
+    ) -> Result<Timed, Failure> {
+        match self {
             Prepared::Refused(failure)
             | Prepared::Built {
                 failed: Some(failure),
@@ -114,21 +128,15 @@ impl Prepared {
                 other_layouts,
                 failed: None,
                 ..
-            } => match purpose {
-                Purpose::Certify => other_layouts.certify(timer),
-                _ => {
-                    let seed = other_layouts.draws.random();
-                    timer.measure(&built.object, purpose, seed, best_gflops)
+            } => {
+                let seed = other_layouts.draws.random();
+                match purpose {
+                    Purpose::Certify => clock.certify(other_layouts.to_certify()?, seed),
+                    Purpose::Screen | Purpose::Rank => {
+                        clock.measure(&built.object, purpose, seed, best_gflops)
+                    }
                 }
-            },
-        };
-        match timed {
-            Ok(timed) => {
-                let mut measurement = timed.measurement;
-                measurement.sizes = self.sizes();
-                self.evaluated(Verdict::Measured { measurement }, timed.raw)
             }
-            Err(failure) => self.failed(failure),
         }
     }
 
@@ -194,5 +202,91 @@ impl Prepared {
     /// The shared object, once there is one.
     pub fn object(&self) -> Option<&[u8]> {
         self.built().map(|built| built.object.as_slice())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_protocol::{CandidateFault, UnknownCause};
+
+    use super::*;
+
+    /// Notes what it has to time, and gives no number.
+    #[derive(Default)]
+    struct Asked(Vec<String>);
+
+    impl Asked {
+        fn note(&mut self, what: String) -> Result<Timed, Failure> {
+            self.0.push(what);
+            Err(Failure::unknown(UnknownCause::NoSamples, "no number"))
+        }
+    }
+
+    impl Clock for Asked {
+        fn measure(
+            &mut self,
+            object: &[u8],
+            purpose: Purpose,
+            _: u64,
+            _: Option<f64>,
+        ) -> Result<Timed, Failure> {
+            self.note(format!("{purpose:?} {object:?}"))
+        }
+
+        fn certify(&mut self, layouts: &[Vec<u8>], _: u64) -> Result<Timed, Failure> {
+            self.note(format!("certify {layouts:?}"))
+        }
+    }
+
+    fn prepared(verified: Option<Vec<Vec<u8>>>, failed: Option<Failure>) -> Prepared {
+        Prepared::Built {
+            built: Built {
+                object: vec![0],
+                techniques: TechniqueSet::default(),
+                vector_bits: None,
+                diagnostics: String::new(),
+                seconds: 0.0,
+            },
+            other_layouts: OtherLayouts {
+                verified,
+                draws: Draws::seeded(1),
+            },
+            checked: None,
+            sizes: None,
+            failed,
+        }
+    }
+
+    #[test]
+    fn a_program_is_certified_in_verified_layouts_only() {
+        let mut asked = Asked::default();
+        let unverified = prepared(None, None);
+        let ended = unverified.timed(&mut asked, Purpose::Certify, None);
+        let refusal = Failure::infrastructure(
+            InfrastructureCause::Harness,
+            "this program cannot be certified: it was not verified in other code layouts",
+        );
+        assert_eq!(ended, Err(refusal));
+        assert!(asked.0.is_empty(), "{:?}", asked.0);
+
+        let wrong = Failure::candidate(CandidateFault::WrongResult, "wrong");
+        let failed = prepared(Some(vec![vec![1]]), Some(wrong.clone()));
+        let ended = failed.timed(&mut asked, Purpose::Certify, None);
+        assert_eq!(ended, Err(wrong));
+        assert!(asked.0.is_empty(), "{:?}", asked.0);
+
+        let verified = prepared(Some(vec![vec![1], vec![2]]), None);
+        for (program, purpose) in [
+            (&unverified, Purpose::Screen),
+            (&unverified, Purpose::Rank),
+            (&verified, Purpose::Rank),
+            (&verified, Purpose::Certify),
+        ] {
+            assert!(program.timed(&mut asked, purpose, None).is_err());
+        }
+        assert_eq!(
+            asked.0,
+            ["Screen [0]", "Rank [0]", "Rank [0]", "certify [[1], [2]]"]
+        );
     }
 }

@@ -46,7 +46,7 @@ pub fn is_compiler(compiler: &str) -> Result<(), Error> {
     Err(Error::Input(format!("{lacking} {}", another())))
 }
 
-/// What to name instead.
+/// The tools that can be named instead.
 fn another() -> String {
     let here = Toolchain::here();
     let here = if here.is_empty() {

@@ -1,11 +1,12 @@
-//! Runs in the formats of other tools: tables as CSV and Parquet, and folders that MLflow shows.
+//! Runs in the formats of other tools: tables as CSV and Parquet, and folders that MLflow shows; and problems as tasks of
+//! other tools ([`harbor`]).
 //!
 //! `flopsmith runs export` calls [`run`] once its arguments are read. Outcomes are written row by row while the log of a run is
 //! read, so any number of them takes no memory; the steps of a run are joined in memory first. This crate measures and trains nothing, and changes nothing in a
 //! run's folder.
 //!
 //! Invariants:
-//! - a file or a folder of a run that exists is never overwritten, and none has its name before it is complete;
+//! - a file or a folder that exists is never overwritten, and none of a run has its name before it is complete;
 //! - the columns of a table are always all there, in the same order;
 //! - no credentials leave the run's folder: addresses of buses and stores are left out.
 
@@ -21,6 +22,7 @@ use flopsmith_run::folder;
 use flopsmith_run::output::unwritable;
 
 mod csv_table;
+pub mod harbor;
 mod mlflow;
 mod outcomes;
 mod parquet_table;

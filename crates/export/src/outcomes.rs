@@ -13,6 +13,9 @@ use crate::table::{Cell, Column, Sink, row};
 type Of = Column<Outcome>;
 
 /// The columns. Their names, kinds and order are part of the interface; new ones are added at the end.
+///
+/// A measurement that did not converge has no ends of its interval: they span orders of magnitude, and a chart of all rows
+/// would show little else. `converged` marks such rows.
 pub const COLUMNS: &[Of] = &[
     Of::new("run", Text, |o| Cell::text(&o.candidate.run)),
     Of::new("candidate", Text, |o| Cell::text(&o.candidate.id)),
@@ -44,8 +47,12 @@ pub const COLUMNS: &[Of] = &[
     Of::new("verdict", Text, |o| Cell::text(o.verdict.kind())),
     Of::new("gflops", Real, |o| real(o, |m| Some(m.gflops))),
     Of::new("ratio", Real, |o| real(o, |m| Some(m.ratio))),
-    Of::new("ratio_low", Real, |o| real(o, |m| Some(m.interval.low))),
-    Of::new("ratio_high", Real, |o| real(o, |m| Some(m.interval.high))),
+    Of::new("ratio_low", Real, |o| {
+        real(o, |m| m.converged().then_some(m.interval.low))
+    }),
+    Of::new("ratio_high", Real, |o| {
+        real(o, |m| m.converged().then_some(m.interval.high))
+    }),
     Of::new("seconds_per_call", Real, |o| {
         real(o, |m| Some(m.seconds_per_call))
     }),

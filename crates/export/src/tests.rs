@@ -102,6 +102,31 @@ fn a_table_of_outcomes_has_each_once_and_missing_numbers_are_empty() {
 }
 
 #[test]
+fn a_measurement_that_did_not_converge_has_no_interval_and_says_so() {
+    let cells = |measured: Measured, names: [&str; 4]| {
+        let outcome = measured.outcome(candidate(0, 0, 0));
+        let cells = table::row(outcomes::COLUMNS, &outcome);
+        names.map(|name| {
+            let place = outcomes::COLUMNS.iter().position(|c| c.name == name);
+            cells[place.unwrap()].clone()
+        })
+    };
+    let names = ["ratio", "ratio_low", "ratio_high", "converged"];
+    let unsure = cells(Measured::at(4.0).se(3.0).unconverged(), names);
+    let expected = [
+        Cell::Real(4.0),
+        Cell::Missing,
+        Cell::Missing,
+        Cell::Flag(false),
+    ];
+    assert_eq!(unsure, expected);
+    let [_, low, high, converged] = cells(Measured::at(4.0), names);
+    assert!(matches!(low, Cell::Real(low) if low < 4.0), "{low:?}");
+    assert!(matches!(high, Cell::Real(high) if high > 4.0), "{high:?}");
+    assert_eq!(converged, Cell::Flag(true));
+}
+
+#[test]
 fn a_table_of_steps_joins_outcomes_and_training() {
     let runs = tempfile::tempdir().unwrap();
     make_run(runs.path(), "r-1");

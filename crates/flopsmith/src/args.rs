@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
-use flopsmith_run::durations;
+use flopsmith_run::{durations, listing};
 
 #[cfg(feature = "torch")]
 mod align;
@@ -137,6 +137,7 @@ pub enum Command {
     /// version that differs is named), 130 interrupted.
     Replay(Replay),
     /// List runs, or follow one
+    #[command(after_help = listing::EXPLAINED)]
     Runs(Runs),
     /// Write a run's report as one HTML file
     Report(Report),
@@ -253,9 +254,8 @@ impl Place {
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Waiting {
     /// Before a certification or comparison, wait until no other process uses the timed cores, for at most this time in
-    /// all (`bench --watch`: for each saved file), e.g. 30s or 2m; 0 does not wait. After this time the command
-    /// measures all the same. The result then says that the machine was busy, also if only its reference was measured
-    /// on the busy machine.
+    /// all, e.g. 30s or 2m; 0 does not wait. After this time the command measures all the same. The result then says that
+    /// the machine was busy, also if only its reference was measured on the busy machine.
     #[arg(
         long,
         value_name = "TIME",
@@ -417,6 +417,16 @@ pub struct Runs {
 /// `flopsmith runs …`.
 #[derive(Debug, Subcommand)]
 pub enum RunsAction {
+    /// List the runs of a folder, as `runs` without a subcommand does
+    #[command(after_help = listing::EXPLAINED)]
+    List {
+        /// Print the list in this format.
+        #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+        format: Format,
+        /// The folder of runs.
+        #[command(flatten)]
+        place: Place,
+    },
     /// Follow a run from another terminal: print a line for each step, until the run ends
     ///
     /// Exit codes: 0 the run ended, 3 no process here continues the run (`--resume` does; a cluster may), 130
@@ -576,9 +586,13 @@ pub enum Problem {
         /// The workloads that the prompt names.
         #[command(flatten)]
         workloads: Workloads,
-        /// Permit these techniques, e.g. simd+unroll; all techniques of the problem but openmp when left out.
+        /// Permit these techniques, e.g. simd+unroll, instead of those that a run with --threads permits.
         #[arg(long)]
         permit: Option<String>,
+        /// Print the prompt of runs that time programs with this many threads: runs with one refuse programs that use
+        /// openmp, and runs with more permit it. `bench` refuses no technique of the problem, with any number of threads.
+        #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
+        threads: u32,
         /// Print the short prompt of the starter model instead of the full prompt.
         #[arg(long)]
         compact: bool,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::batch::Row;
 use flopsmith_config::Correction;
 use flopsmith_config::rates::warm;
-use flopsmith_config::{GrpoConfig, Loss, OutOfRange, Training as _};
+use flopsmith_config::{GrpoConfig, OutOfRange, Training as _};
 
 use crate::correction;
 use crate::duplicates::{Duplicates, Share};
@@ -81,13 +81,8 @@ impl Learner {
     pub fn new(mut model: Model, mut config: GrpoConfig, seed: u64) -> Result<Self> {
         config.check()?;
         let half = matches!(model.kind(), Kind::BFloat16 | Kind::Half);
+        config.check_for_weights(half)?;
         config.correction = config.correction.for_weights(half);
-        if half && config.loss == Loss::Gspo && config.correction == Correction::None {
-            return Err(Error::Setting(OutOfRange {
-                field: "correction",
-                reason: "is `none`: the rounding of half precision moves ratios further than `gspo` clips them; leave it out, or train in single precision".into(),
-            }));
-        }
         let reference = match (config.kl_beta > 0.0, &config.lora, model.adapter()) {
             (false, ..) => None,
             (true, None, None) => Some(model.frozen_copy()),

@@ -165,7 +165,7 @@ pub fn differentiate(terms: &Terms, s: &Sequence<'_>, slopes: &mut [f64]) -> Tal
         tokens: s.logprobs.len() as u64,
         ..Tally::default()
     };
-    let of_sequence = (terms.loss == Loss::Gspo).then(|| {
+    let of_sequence = terms.loss.has_ratio_of_sequence().then(|| {
         let sum: f64 = s
             .logprobs
             .iter()

@@ -265,7 +265,7 @@ impl Attestation {
             ),
             (
                 self.hypervisor.is_some(),
-                "This is a virtual machine: other work on the host disturbs timings. Flopsmith trusts only floors (low quantiles) of many short samples.",
+                "This is a virtual machine: other work on the host disturbs timings. Flopsmith times many short bursts of calls and rests its numbers on the fast ones, which other work disturbed least.",
             ),
         ])
     }

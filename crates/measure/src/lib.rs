@@ -19,7 +19,7 @@ pub use flopsmith_harness::VERSION as HARNESS_VERSION;
 pub const METHOD: &str = "11";
 pub use sanitize::{Checked, Sanitizers};
 pub use time::{
-    Chain, Chains, Change, Limits, PADDINGS, Purpose, Quarantine, REFINED_USABLE_LOG_SE,
-    Resolution, State, Timed, Timer, USABLE_LOG_SE, Why,
+    Calibration, Chain, Chains, Change, Limits, Listener, PADDINGS, Purpose, Quarantine,
+    REFINED_USABLE_LOG_SE, Resolution, State, Step, Timed, Timer, USABLE_LOG_SE, Why, Work,
 };
 pub use verify::{Report, Thoroughness, Verifier};

@@ -1,9 +1,9 @@
 """Checks a module candidate without executing any of it: reads the source on standard input, prints one JSON document.
 
-The document has `refusals` (rule, line, detail), `extensions` (name, functions, cpp, flags), for a source with Triton kernels `triton`
-(kernels, source, kernel_source), and of an accepted source `techniques` without those of its C++. Only the standard library is used. The check is an allow-list: code that this program does not understand
-is refused. Functions other than `__init__` may move and view tensors, call a compiled extension and launch kernels; all arithmetic on
-tensors must happen in these.
+The document has `refusals` (rule, line, detail), `extensions` (name, functions, cpp, flags and, with CUDA C++, cuda: source, flags), for a
+source with Triton kernels `triton` (kernels, source, kernel_source), and of an accepted source `techniques` without those of its C++. Only
+the standard library is used. The check is an allow-list: code that this program does not understand is refused. Functions other than
+`__init__` may move and view tensors, call a compiled extension and launch kernels; all arithmetic on tensors must happen in these.
 """
 
 import ast
@@ -17,9 +17,11 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from source_body import Body  # noqa: E402
 from source_cpp import check_cpp  # noqa: E402
+from source_cuda import check_cuda  # noqa: E402
 from source_rules import (  # noqa: E402
     BUILTINS,
     CFLAG,
+    CUDA_CFLAG,
     DTYPES,
     FORBIDDEN_ATTRIBUTES,
     FROM_TORCH,
@@ -68,8 +70,9 @@ class Check:
             self.body(None, name, node)
         for kernel in self.kernels.values():
             kernel.check()
-        if self.kernels and self.extensions:
-            raise Refused("extension", self.tree, "a source has inline C++ or Triton kernels, not both")
+        with_cuda = {extension["cuda"] is not None for extension in self.extensions.values()}
+        if len(with_cuda) + bool(self.kernels) > 1:
+            raise Refused("extension", self.tree, "a source has inline C++, inline CUDA C++ or Triton kernels, and one of these only")
         if "forward" not in model.methods:
             raise Refused("no_model", model.node, "`ModelNew` has no method `forward`")
         if not self.permits_torch and not self.launches(("ModelNew", "forward")):
@@ -242,7 +245,8 @@ class Check:
             if keyword.arg is None:
                 raise Refused("extension", call, "`load_inline(**…)` cannot be read without running the program")
             given[keyword.arg] = self.constant(keyword.value)
-        known = {"name", "cpp_sources", "functions", "extra_cflags", "extra_ldflags", "verbose", "with_cuda", "no_implicit_headers"}
+        known = {"name", "cpp_sources", "cuda_sources", "functions", "extra_cflags", "extra_cuda_cflags", "extra_ldflags", "verbose"}
+        known |= {"with_cuda", "no_implicit_headers"}
         for key in given:
             if key not in known:
                 raise Refused("extension", call, f"the argument `{key}` of `load_inline` is not permitted")
@@ -251,23 +255,40 @@ class Check:
             raise Refused("extension", call, "the `name` of `load_inline` must be a constant identifier")
         if name in IMPORTS or name in ("torch", "sys", "os") or any(e["name"] == name for e in self.extensions.values()):
             raise Refused("extension", call, f"the name `{name}` of an extension is taken")
-        if given.get("with_cuda") or given.get("no_implicit_headers"):
-            raise Refused("extension", call, "only C++ for the CPU with the implicit headers is permitted")
-        sources, functions = given.get("cpp_sources"), given.get("functions")
-        sources = [sources] if isinstance(sources, str) else sources
+        if given.get("no_implicit_headers"):
+            raise Refused("extension", call, "only extensions with the implicit headers are permitted")
+        cuda = self.texts(given.get("cuda_sources") or None, "cuda_sources", call)
+        with_cuda = given.get("with_cuda")
+        if with_cuda is not None and bool(with_cuda) != bool(cuda) or given.get("extra_cuda_cflags") and not cuda:
+            raise Refused("extension", call, "`with_cuda` and `extra_cuda_cflags` belong to an extension with `cuda_sources`")
+        cpp, functions = self.texts(given.get("cpp_sources") or "", "cpp_sources", call), given.get("functions")
         functions = [functions] if isinstance(functions, str) else functions
         functions = list(functions) if isinstance(functions, (list, dict)) else functions
-        if not sources or not all(isinstance(s, str) for s in sources):
-            raise Refused("extension", call, "`cpp_sources` must be a constant text or a list of them")
+        if not cpp.strip():
+            raise Refused("extension", call, "`cpp_sources` must define the functions, or declare those of `cuda_sources`")
         if not functions or not all(isinstance(f, str) and re.fullmatch(r"[A-Za-z]\w*", f) for f in functions):
             raise Refused("extension", call, "`functions` must list the names of the extension's functions")
-        flags = given.get("extra_cflags") or []
-        for flag in flags + (given.get("extra_ldflags") or []):
-            if not isinstance(flag, str) or not CFLAG.fullmatch(flag):
+        flags, cuda_flags = given.get("extra_cflags") or [], given.get("extra_cuda_cflags") or []
+        given_flags = [(flags, CFLAG), (given.get("extra_ldflags") or [], CFLAG), (cuda_flags, CUDA_CFLAG)]
+        for flag, permitted in [(flag, permitted) for listed, permitted in given_flags for flag in listed]:
+            if not isinstance(flag, str) or not permitted.fullmatch(flag):
                 raise Refused("extension", call, f"the compiler flag `{flag}` is not permitted")
-        cpp = "\n".join(sources)
-        check_cpp(cpp, functions, call)
-        return {"name": name, "functions": functions, "cpp": cpp, "flags": flags}
+        extension = {"name": name, "functions": functions, "cpp": cpp, "flags": flags, "cuda": None}
+        if cuda is None:
+            check_cpp(cpp, functions, call)
+        else:
+            check_cuda(cpp, cuda, functions, call)
+            extension["cuda"] = {"source": cuda, "flags": cuda_flags}
+        return extension
+
+    @staticmethod
+    def texts(given, argument, call):
+        """The text of an argument that is one text or a list of them; None for none."""
+        if given is None or isinstance(given, str):
+            return given
+        if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
+            raise Refused("extension", call, f"`{argument}` must be a constant text or a list of them")
+        return "\n".join(given)
 
     # Classes and functions
 

@@ -59,14 +59,21 @@ def check_words(code, node):
             raise Refused("cpp_" + rule, node, f"`{found.group()}` is not permitted in C++ sources")
 
 
-def check_cpp(text, functions, node):
-    """Refuses directives, headers and words of C++ that no numeric kernel needs. The binding calls `functions`."""
+def joined(text, node):
+    """C++ whose words are those that the compiler sees; refuses literals and signs by which they could be others."""
     # The compiler joins lines before it looks for words, also where spaces follow the backslash.
     text = re.sub(r"\\[ \t\r\f\v]*\n", "", text)
     if "??" in text or "%:" in text:
         raise Refused("cpp_preprocessor", node, "trigraphs and digraphs are not permitted")
     if re.search(r'R"[^()\\ ]{0,16}\(', text):
         raise Refused("cpp_preprocessor", node, "raw string literals are not permitted in C++ sources")
+    return text
+
+
+def check_cpp(text, functions, node, includes=INCLUDES):
+    """Refuses directives, headers and words of C++ that no numeric kernel needs. The binding calls `functions`. Returns the code without
+    headers, comments, strings and characters."""
+    text = joined(text, node)
     code = replaced(text, node, lambda literal: literal)
     for line in code.split("\n"):
         directive = re.match(r"\s*#\s*(\w*)\s*(.*)", line)
@@ -75,7 +82,7 @@ def check_cpp(text, functions, node):
         word, rest = directive.groups()
         if word == "include":
             header = re.fullmatch(r"[<\"]([\w./+]+)[>\"]\s*", rest)
-            if not header or header.group(1) not in INCLUDES:
+            if not header or header.group(1) not in includes:
                 raise Refused("cpp_include", node, f"`#include {rest.strip()[:60]}` is not permitted")
         elif word == "pragma":
             if not re.match(r"(omp|GCC\s+(ivdep|unroll|optimize|target)|once|unroll)\b", rest):
@@ -92,3 +99,4 @@ def check_cpp(text, functions, node):
     code = re.sub(r"#\s*include[^\n]*", "", replaced(text, node, lambda literal: literal[0] * 2))
     check_words(code, node)
     check_words("\n".join(f"{f}(" for f in functions), node)
+    return code

@@ -56,6 +56,12 @@ CFLAG = re.compile(
     r"|-fno-trapping-math|-fassociative-math|-freciprocal-math|-fno-signed-zeros|-ffinite-math-only|-fno-finite-math-only"
     r"|-mprefer-vector-width=\d+|-ftree-vectorize|-mfma|-mavx2|-mavx512\w+|-Wall|-w|-g0|-DNDEBUG|-std=(c|gnu)\+\+(17|20)"
 )
+# The GPUs are the evaluator's choice, so flags that name them are left out.
+CUDA_CFLAG = re.compile(
+    r"-O[0-3]|--?use_fast_math|-lineinfo|--generate-line-info|--?maxrregcount=\d{1,3}|--(ftz|fmad|prec-div|prec-sqrt)=(true|false)"
+    r"|(-Xptxas|--ptxas-options)(=-v|=-O[0-3])?|-v|--(expt-relaxed-constexpr|expt-extended-lambda|extended-lambda)|-DNDEBUG|-std=c\+\+(17|20)"
+    r"|-U__CUDA_NO_(HALF|HALF2|BFLOAT16|BFLOAT162)_(OPERATORS|CONVERSIONS)__"
+)
 # Beginnings of the private names of torch.nn.Module.
 PRIVATE = re.compile(
     r"_(apply|backward|buffers|call|compiled|forward|get|infer|is_|load|maybe|modules|named|non|parameters|register|replicate|save|slow"

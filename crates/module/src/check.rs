@@ -22,10 +22,11 @@ pub(crate) const SCRIPTS_AT: &str = "/check";
 pub(crate) const RULES: &str = include_str!("../python/source_rules.py");
 
 /// The checking program and the compiling program for Triton: file names and texts.
-const SCRIPTS: [(&str, &str); 7] = [
+const SCRIPTS: [(&str, &str); 8] = [
     ("source_check.py", include_str!("../python/source_check.py")),
     ("source_rules.py", RULES),
     ("source_cpp.py", include_str!("../python/source_cpp.py")),
+    ("source_cuda.py", include_str!("../python/source_cuda.py")),
     ("source_body.py", include_str!("../python/source_body.py")),
     (
         "source_techniques.py",
@@ -80,7 +81,10 @@ impl Refusal {
             | "cpp_timing"
             | "cpp_memory_map"
             | "cpp_loader"
-            | "cpp_interpreter" => CandidateFault::ForbiddenSymbol,
+            | "cpp_interpreter"
+            | "cuda_runtime"
+            | "cuda_library"
+            | "cuda_stream" => CandidateFault::ForbiddenSymbol,
             "unreachable_kernel" | "decoy" => CandidateFault::SkippedWork,
             _ => CandidateFault::ForbiddenConstruct,
         }
@@ -97,6 +101,18 @@ pub struct Extension {
     /// The C++ source.
     pub cpp: String,
     /// The compiler's flags.
+    pub flags: Vec<String>,
+    /// Its CUDA C++; none for an extension in C++ alone.
+    #[serde(default)]
+    pub cuda: Option<Cuda>,
+}
+
+/// The CUDA C++ of an extension.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Cuda {
+    /// The source.
+    pub source: String,
+    /// The flags of nvcc.
     pub flags: Vec<String>,
 }
 
@@ -127,7 +143,7 @@ pub struct Checked {
     pub refusals: Vec<Refusal>,
     /// The extensions of an accepted source.
     pub extensions: Vec<Extension>,
-    /// The kernels of an accepted source; none if it has inline C++.
+    /// The kernels of an accepted source; none if it has extensions.
     #[serde(default)]
     pub triton: Option<Triton>,
     /// The techniques that the syntax tree of Python shows.
@@ -136,12 +152,19 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// The techniques of an accepted source: those of its Python and its Triton kernels, and those of its C++.
+    /// The techniques of an accepted source: those of its Python and its Triton kernels, and those of its C++ and CUDA C++.
     pub fn techniques(&self) -> TechniqueSet {
-        let of_cpp = |extension: &Extension| in_extension(&extension.cpp).techniques();
-        let in_cpp = self.extensions.iter().map(of_cpp);
-        let all = in_cpp.fold(self.in_python, TechniqueSet::union);
+        let in_cuda = self.extensions.iter().filter_map(|e| e.cuda.as_ref());
+        let sources = self.extensions.iter().map(|e| &e.cpp);
+        let sources = sources.chain(in_cuda.map(|cuda| &cuda.source));
+        let found = sources.map(|source| in_extension(source).techniques());
+        let all = found.fold(self.in_python, TechniqueSet::union);
         all.intersection(TechniqueSet::of_modules())
+    }
+
+    /// True if an extension has CUDA C++.
+    pub(crate) fn has_cuda(&self) -> bool {
+        self.extensions.iter().any(|e| e.cuda.is_some())
     }
 
     fn refused(rule: &str, detail: impl Into<String>) -> Self {

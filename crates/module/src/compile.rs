@@ -57,6 +57,17 @@ pub(crate) struct Built {
     pub object: Vec<u8>,
 }
 
+/// Parts of an extension that another compiler has made, and what they need beside PyTorch.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    /// The object that is linked; none for C++ alone. It may need the CUDA runtime.
+    pub object: Option<Vec<u8>>,
+    /// Folders that the compiler reads, at their own places.
+    pub folders: Vec<PathBuf>,
+    /// Further arguments of the compiler.
+    pub arguments: Vec<String>,
+}
+
 /// The compiler with its precompiled header.
 pub(crate) struct Compiler {
     /// The folder of the headers on the host.
@@ -176,8 +187,13 @@ impl Compiler {
         flags
     }
 
+    /// Folders with PyTorch's and Python's headers.
+    pub fn include(&self) -> &[PathBuf] {
+        &self.include
+    }
+
     /// Shows PyTorch's headers and libraries to a job.
-    fn show(&self, job: &mut Job) {
+    pub fn show(&self, job: &mut Job) {
         let mut all: Vec<&PathBuf> = self.include.iter().collect();
         all.push(&self.libraries);
         // A folder below another one is visible with it.
@@ -202,7 +218,7 @@ impl Compiler {
         let began = Instant::now();
         let mut built = Vec::new();
         for extension in extensions {
-            match self.build_one(sandbox, extension)? {
+            match self.build_one(sandbox, extension, &Beside::default())? {
                 Ok(one) => built.push(one),
                 Err(failure) => return Ok((Err(failure), began.elapsed().as_secs_f64())),
             }
@@ -210,10 +226,15 @@ impl Compiler {
         Ok((Ok(built), began.elapsed().as_secs_f64()))
     }
 
-    fn build_one(
+    /// Compiles the C++ of an extension, links it with `beside` and audits the object.
+    ///
+    /// # Errors
+    /// `Ok(Err(_))` is the candidate's fault.
+    pub fn build_one(
         &self,
         sandbox: &Sandbox,
         extension: &Extension,
+        beside: &Beside,
     ) -> Result<Result<Built, Failure>, Error> {
         let failed = Error::system("write the files of a compilation");
         let folder = tempfile::Builder::new()
@@ -235,10 +256,18 @@ impl Compiler {
             ]
             .map(str::to_owned),
         );
+        if let Some(object) = &beside.object {
+            fs::write(folder.path().join("beside.o"), object).map_err(&failed)?;
+            arguments.push("beside.o".into());
+        }
         arguments.push(format!("-L{}", self.libraries.display()));
         arguments.extend(["-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"].map(str::to_owned));
+        arguments.extend(beside.arguments.iter().cloned());
         let mut job = job(arguments);
         self.show(&mut job);
+        let places = beside.folders.iter();
+        job.read_only
+            .extend(places.map(|path| (path.clone(), path.clone())));
         job.read_only
             .push((self.headers.clone(), HEADERS_AT.into()));
         job.read_write = vec![(folder.path().to_owned(), SOURCE_AT.into())];
@@ -258,7 +287,7 @@ impl Compiler {
             }
         }
         let object = fs::read(folder.path().join("extension.so")).map_err(failed)?;
-        if let Err(refusal) = symbols::audit(&object) {
+        if let Err(refusal) = symbols::audit(&object, beside.object.is_some()) {
             return Ok(Err(refusal.into()));
         }
         Ok(Ok(Built {
@@ -303,7 +332,7 @@ fn job(arguments: Vec<String>) -> Job {
 }
 
 /// The first lines of what the compiler said that name an error, or its last ones.
-fn tail(finished: &Finished) -> String {
+pub(crate) fn tail(finished: &Finished) -> String {
     let said = String::from_utf8_lossy(&finished.stderr).into_owned();
     let errors: Vec<&str> = said
         .lines()
@@ -340,6 +369,7 @@ mod tests {
             functions: vec!["one".into(), "other".into()],
             cpp: "int one();".into(),
             flags: Vec::new(),
+            cuda: None,
         });
         assert!(text.starts_with("#include <torch/extension.h>\nint one();\n"));
         assert!(text.contains("PYBIND11_MODULE(two, m)"));

@@ -176,16 +176,29 @@ fn read<T: DeserializeOwned>(line: &str) -> Result<T, String> {
     serde_json::from_str(line).map_err(|e| format!("its answer cannot be read: {e}"))
 }
 
-/// The interpreter that [`VARIABLE`] names.
-fn named() -> Option<PathBuf> {
-    let named = std::env::var_os(VARIABLE).filter(|v| !v.is_empty());
+/// The program that a variable names.
+pub(crate) fn named(variable: &str) -> Option<PathBuf> {
+    let named = std::env::var_os(variable).filter(|v| !v.is_empty());
     named.map(PathBuf::from)
+}
+
+/// The paths of this name in the working directory, beside this program and in the folders above both, the nearest first.
+pub(crate) fn beside(name: &str) -> Vec<PathBuf> {
+    let here = std::env::current_dir().ok();
+    let program = std::env::current_exe().ok();
+    let mut all: Vec<PathBuf> = Vec::new();
+    for folder in [here, program].into_iter().flatten() {
+        all.extend(folder.ancestors().map(|above| above.join(name)));
+    }
+    all.retain(|path| fs::metadata(path).is_ok());
+    all.dedup();
+    all
 }
 
 /// The words about interpreters of which none was of the needed kind.
 fn unfit(kind: &str, tried: &[String]) -> String {
     let tried = tried.join("; ");
-    match named() {
+    match named(VARIABLE) {
         Some(_) => format!("{VARIABLE} names {tried}"),
         None => format!("no {kind} was found ({tried})"),
     }
@@ -193,17 +206,10 @@ fn unfit(kind: &str, tried: &[String]) -> String {
 
 /// Interpreters to try, the nearest first; only the named one, if there is one.
 fn candidates() -> Vec<PathBuf> {
-    if let Some(named) = named() {
+    if let Some(named) = named(VARIABLE) {
         return vec![named];
     }
-    let here = std::env::current_dir().ok();
-    let program = std::env::current_exe().ok();
-    let mut all: Vec<PathBuf> = Vec::new();
-    for folder in [here, program].into_iter().flatten() {
-        all.extend(folder.ancestors().map(|above| above.join(BESIDE)));
-    }
-    all.retain(|path| fs::metadata(path).is_ok());
-    all.dedup();
+    let mut all = beside(BESIDE);
     all.push("python3".into());
     all
 }

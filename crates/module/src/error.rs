@@ -40,6 +40,14 @@ pub enum Error {
         /// The missing package.
         missing: &'static str,
     },
+    /// CUDA C++ cannot be compiled.
+    #[error(
+        "{detail}; CUDA C++ needs nvcc and a PyTorch that was built with CUDA: run `scripts/cuda.sh` in the repository, or name a compiler: FLOPSMITH_NVCC=/path/to/nvcc"
+    )]
+    Cuda {
+        /// The finding.
+        detail: String,
+    },
     /// A trusted process of ours failed.
     #[error("{process}: {detail}")]
     Process {

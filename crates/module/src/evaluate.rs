@@ -17,15 +17,17 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::admission::{self, Finding};
-use crate::check::{self, Checked, Triton};
+use crate::check::{self, Checked, Extension, Triton};
 use crate::compile::{Built, Compiler};
+use crate::cuda::{self, Toolkit};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::outcome::{NOT_TIMED, Outcome, Verdict};
+use crate::gpu::Architecture;
+use crate::outcome::{NOT_TIMED, NOT_VERIFIED, Outcome, Verdict};
 use crate::problem::Problem;
 use crate::reference::{self, Reference};
 use crate::time;
-use crate::triton::{self, Architecture};
+use crate::triton;
 use crate::verify::{self, Bench, Patience};
 use crate::worker::{self, CANDIDATE_AT, SLOW, Setup, Stop, Worker};
 
@@ -38,7 +40,7 @@ pub struct Options {
     pub limits: Limits,
     /// Time against TorchInductor too; compiling the reference takes some tens of seconds a workload.
     pub inductor: bool,
-    /// The architectures for which kernels of Triton are compiled.
+    /// The architectures for which kernels of Triton and of CUDA C++ are compiled.
     pub architectures: Vec<Architecture>,
     /// Longest time of Triton's interpreter for one candidate, such as [`INTERPRETATION`](crate::INTERPRETATION).
     pub interpretation: Duration,
@@ -130,24 +132,44 @@ impl Evaluator {
         check::check(&self.sandbox, &self.environment, &scripts, source, permit)
     }
 
-    /// Evaluates a source: checks, compiles, verifies and times it. Kernels of Triton are not timed.
+    /// Evaluates a source: checks, compiles, verifies and times it. Kernels of Triton are not timed, and CUDA C++ is neither
+    /// verified nor timed.
     ///
     /// # Errors
     /// Only for failures that the candidate cannot cause. Its own failures are outcomes.
     pub fn evaluate(&mut self, source: &str) -> Result<Outcome, Error> {
+        let outcome = self.evaluate_when(source, &mut || true)?;
+        outcome.ok_or_else(unprepared)
+    }
+
+    /// Like [`Evaluator::evaluate`]. Asks `go_on` before the first call of a candidate that may be timed, so that a caller
+    /// can wait for a quiet machine there; a candidate that is refused before that does not wait. `None` if `go_on` said no.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`].
+    pub fn evaluate_when(
+        &mut self,
+        source: &str,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Outcome>, Error> {
         let mut outcome = Outcome::unevaluated();
         let checked = self.check(source)?;
         outcome.techniques = checked.refusals.is_empty().then(|| checked.techniques());
+        let has_cuda = checked.has_cuda();
         if let Some(refusal) = checked.refusals.into_iter().next() {
             outcome.verdict = Verdict::Refused(refusal.into());
-            return Ok(outcome);
+            return Ok(Some(outcome));
         }
         if let Some(triton) = &checked.triton {
             self.environment.needs_triton()?;
             self.prepare_benches()?;
             let verdict = self.run_triton(triton, &mut outcome);
             self.settle(verdict, &mut outcome)?;
-            return Ok(outcome);
+            return Ok(Some(outcome));
+        }
+        if has_cuda {
+            self.run_cuda(&checked.extensions, &mut outcome)?;
+            return Ok(Some(outcome));
         }
         self.prepare_compiler()?;
         let (built, seconds) = match &self.compiler {
@@ -159,14 +181,17 @@ impl Evaluator {
             Ok(built) => built,
             Err(failure) => {
                 outcome.verdict = Verdict::Refused(failure);
-                return Ok(outcome);
+                return Ok(Some(outcome));
             }
         };
+        if !go_on() {
+            return Ok(None);
+        }
         self.prepare_benches()?;
         self.prepare_inductor()?;
         let verdict = self.run(source, &built, &mut outcome.largest_error);
         self.settle(verdict, &mut outcome)?;
-        Ok(outcome)
+        Ok(Some(outcome))
     }
 
     /// Writes the end of a candidate's evaluation into its outcome, and gives up a worker that is not in order.
@@ -393,6 +418,26 @@ impl Evaluator {
             // Its process has ended.
             Err(failure) => Verdict::Refused(failure),
         })
+    }
+
+    /// Compiles extensions in CUDA C++ for each architecture.
+    fn run_cuda(&mut self, extensions: &[Extension], outcome: &mut Outcome) -> Result<(), Error> {
+        let toolkit = Toolkit::find(&self.environment)?;
+        self.prepare_compiler()?;
+        let compiler = self.compiler.as_ref().ok_or_else(unprepared)?;
+        (self.options.progress)("compiling CUDA C++ (a minute or two)");
+        let began = Instant::now();
+        let architectures = &self.options.architectures;
+        let compiled = cuda::compile(&self.sandbox, compiler, &toolkit, extensions, architectures)?;
+        outcome.compile_seconds = began.elapsed().as_secs_f64();
+        outcome.verdict = match compiled {
+            Ok(kernels) => Verdict::Compiled {
+                detail: NOT_VERIFIED,
+                kernels,
+            },
+            Err(failure) => Verdict::Refused(failure),
+        };
+        Ok(())
     }
 
     fn run(

@@ -1,10 +1,10 @@
-//! Modules of PyTorch as a target: a candidate is a Python file with a `ModelNew` whose work is done by inline C++ or by
-//! kernels of Triton.
+//! Modules of PyTorch as a target: a candidate is a Python file with a `ModelNew` whose work is done by inline C++, by inline
+//! CUDA C++ or by kernels of Triton.
 //!
 //! A problem is a folder with `problem.toml` and a `reference.py` in KernelBench's contract. [`Evaluator`] checks a
 //! candidate's source without executing it, compiles its extensions, verifies its results against a float64 run of the
 //! reference, and times it against the eager module and TorchInductor. Kernels of Triton run in Triton's interpreter and are
-//! compiled for GPUs, but not timed: that needs a GPU.
+//! compiled for GPUs, but not timed: that needs a GPU. CUDA C++ is compiled only.
 //!
 //! This crate knows nothing of kernels with array arguments. It shares with them the jail, the stopping rules and the
 //! statistics.
@@ -14,7 +14,7 @@
 //!   process builds and calls; only results that this process finds in shared memory count.
 //! - The reference runs in trusted processes of its own, never in the candidate's.
 //! - No Python of a candidate runs before its source was accepted and its extensions were compiled.
-//! - A candidate that was not timed has no speed.
+//! - A candidate that was not timed has no speed. One that was not verified is neither right nor wrong.
 //! - All sides are called through the same protocol on the same cores, in turn; each call gets fresh inputs.
 
 mod admission;
@@ -22,9 +22,11 @@ mod arena;
 mod check;
 mod compare;
 mod compile;
+mod cuda;
 mod environment;
 mod error;
 mod evaluate;
+mod gpu;
 pub mod kernelbench;
 mod line;
 mod outcome;
@@ -38,11 +40,14 @@ mod verify;
 mod worker;
 
 pub use admission::{Finding, Severity};
-pub use check::{Checked, Extension, Kernel, Refusal, Triton};
+pub use check::{Checked, Cuda, Extension, Kernel, Refusal, Triton};
 pub use environment::Environment;
 pub use error::Error;
 pub use evaluate::{Effort, Evaluator, Options};
-pub use outcome::{Failure, NOT_TIMED, Outcome, Samples, Speed, TO_BE_TIMED, Timed, Verdict};
+pub use gpu::{Architecture, CompiledKernel, Figures};
+pub use outcome::{
+    Failure, NOT_TIMED, NOT_VERIFIED, Outcome, Samples, Speed, TO_BE_TIMED, Timed, Verdict,
+};
 pub use package::{Builder, Package};
 pub use problem::{Problem, Tolerance, Workload};
-pub use triton::{Architecture, CompiledKernel, Figures, INTERPRETATION};
+pub use triton::INTERPRETATION;

@@ -6,7 +6,7 @@ use flopsmith_protocol::{CandidateFault, StopReason, TechniqueSet};
 use serde::Serialize;
 
 use crate::check::Refusal;
-use crate::triton::CompiledKernel;
+use crate::gpu::CompiledKernel;
 
 /// A failure that is the candidate's fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -142,9 +142,16 @@ pub enum Verdict {
     },
     /// Its results were verified and its kernels compiled, but it has no speed: it was not timed.
     Verified {
-        /// The reason why it was not timed: [`NOT_TIMED`].
+        /// The reason why it was not timed: [`NOT_TIMED`] or [`TO_BE_TIMED`].
         detail: &'static str,
         /// The kernels as verification launched them, for each architecture.
+        kernels: Vec<CompiledKernel>,
+    },
+    /// Its kernels were compiled. It is neither right nor wrong: nothing of it ran.
+    Compiled {
+        /// The reason why it was not verified: [`NOT_VERIFIED`].
+        detail: &'static str,
+        /// The kernels for each architecture.
         kernels: Vec<CompiledKernel>,
     },
     /// It was refused, or it failed.
@@ -154,8 +161,11 @@ pub enum Verdict {
 /// The verdict on a candidate that was verified and is to be timed later.
 pub const TO_BE_TIMED: &str = "verified, not timed yet";
 
-/// The verdict on kernels of Triton where no GPU is.
+/// The verdict on kernels of Triton, which no GPU has run.
 pub const NOT_TIMED: &str = "verified, not timed: needs a GPU";
+
+/// The verdict on kernels in CUDA C++, for which there is no interpreter.
+pub const NOT_VERIFIED: &str = "compiled, not verified: needs a GPU";
 
 impl Verdict {
     /// The verdict on timed workloads; none without any.
@@ -248,15 +258,25 @@ mod tests {
     }
 
     #[test]
-    fn a_verified_program_has_no_speed() {
-        let verdict = Verdict::Verified {
+    fn a_verified_or_compiled_program_has_no_speed() {
+        let kernels = Vec::new();
+        let verified = Verdict::Verified {
             detail: NOT_TIMED,
-            kernels: Vec::new(),
+            kernels: kernels.clone(),
         };
-        let shown = serde_json::to_value(verdict).unwrap();
-        assert_eq!(shown["outcome"], "verified");
-        assert_eq!(shown["detail"], "verified, not timed: needs a GPU");
-        assert_eq!(shown.get("speedup"), None);
+        let compiled = Verdict::Compiled {
+            detail: NOT_VERIFIED,
+            kernels,
+        };
+        for (verdict, name, detail) in [
+            (verified, "verified", "verified, not timed: needs a GPU"),
+            (compiled, "compiled", "compiled, not verified: needs a GPU"),
+        ] {
+            let shown = serde_json::to_value(verdict).unwrap();
+            assert_eq!(shown["outcome"], name);
+            assert_eq!(shown["detail"], detail);
+            assert_eq!(shown.get("speedup"), None);
+        }
     }
 
     #[test]

@@ -1,16 +1,19 @@
 //! Candidates that were checked and compiled, in one piece that can be stored and sent to another node.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use flopsmith_protocol::TechniqueSet;
 use flopsmith_sandbox::Sandbox;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::check::{self, Checked, Triton};
+use crate::check::{self, Checked, Extension, Triton};
 use crate::compile::{Built, Compiler};
+use crate::cuda::{self, Toolkit};
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::gpu::Architecture;
 use crate::outcome::Failure;
 use crate::problem::Problem;
 
@@ -22,12 +25,14 @@ pub struct Package {
     pub(crate) source: String,
     pub(crate) extensions: Vec<Built>,
     pub(crate) triton: Option<Triton>,
+    /// True for CUDA C++. It was compiled, and no object of it is here, because no stage could run one.
+    pub(crate) in_cuda: bool,
 }
 
 impl Package {
-    /// True if only a GPU can time it: it has kernels of Triton.
+    /// True if only a GPU can time it: it has kernels of Triton or of CUDA C++.
     pub fn needs_gpu(&self) -> bool {
-        self.triton.is_some()
+        self.triton.is_some() || self.in_cuda
     }
 
     /// The package as bytes.
@@ -112,21 +117,23 @@ impl Builder {
     }
 
     /// Compiles a source that was accepted, and returns the seconds that its extensions took. Kernels of Triton are compiled
-    /// when they were verified, since their launches decide how.
+    /// when they were verified, since their launches decide how. CUDA C++ is compiled for [`Architecture::DEFAULT`].
     ///
     /// # Errors
-    /// If the compiler, the jail or Triton is missing. `Ok((Err(_), _))` is the candidate's fault.
+    /// If the compiler, the jail, Triton or nvcc is missing. `Ok((Err(_), _))` is the candidate's fault.
     pub fn compile(
         &self,
         source: &str,
         checked: Checked,
     ) -> Result<(Result<Package, Failure>, f64), Error> {
         let techniques = checked.techniques();
+        let in_cuda = checked.has_cuda();
         let (extensions, seconds) = match &checked.triton {
             Some(_) => {
                 self.environment.needs_triton()?;
                 (Ok(Vec::new()), 0.0)
             }
+            None if in_cuda => self.compile_cuda(&checked.extensions)?,
             None => self.compiler()?.build(&self.sandbox, &checked.extensions)?,
         };
         let package = extensions.map(|extensions| Package {
@@ -134,8 +141,28 @@ impl Builder {
             source: source.to_owned(),
             extensions,
             triton: checked.triton,
+            in_cuda,
         });
         Ok((package, seconds))
+    }
+
+    /// Compiles CUDA C++ and keeps no object of it.
+    fn compile_cuda(
+        &self,
+        extensions: &[Extension],
+    ) -> Result<(Result<Vec<Built>, Failure>, f64), Error> {
+        let toolkit = Toolkit::find(&self.environment)?;
+        let compiler = self.compiler()?;
+        let began = Instant::now();
+        let compiled = cuda::compile(
+            &self.sandbox,
+            &compiler,
+            &toolkit,
+            extensions,
+            &Architecture::DEFAULT,
+        )?;
+        let seconds = began.elapsed().as_secs_f64();
+        Ok((compiled.map(|_| Vec::new()), seconds))
     }
 
     /// The compiler, which is made when it is first needed.
@@ -166,10 +193,16 @@ mod tests {
                 object: (0..=255).collect(),
             }],
             triton: None,
+            in_cuda: false,
         };
         let bytes = package.to_bytes().expect("bytes");
         assert_eq!(Package::from_bytes(&bytes).expect("a package"), package);
         assert!(!package.needs_gpu());
+        let in_cuda = Package {
+            in_cuda: true,
+            ..package
+        };
+        assert!(in_cuda.needs_gpu());
         let cut = Package::from_bytes(&bytes[..bytes.len() - 1]);
         assert!(matches!(cut, Err(Error::Package { .. })));
     }

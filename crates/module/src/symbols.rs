@@ -143,6 +143,28 @@ const MATHEMATICS: &[&str] = &[
     "llround",
 ];
 
+/// Functions of the CUDA runtime: launches, attributes of kernels and of the card, copies on the card. Sources may name those of
+/// them that `source_cuda.py` lists; headers call the others.
+const RUNTIME: &[&str] = &[
+    "cudaDeviceGetAttribute",
+    "cudaDeviceSynchronize",
+    "cudaFuncGetAttributes",
+    "cudaFuncSetAttribute",
+    "cudaGetDevice",
+    "cudaGetErrorName",
+    "cudaGetErrorString",
+    "cudaGetLastError",
+    "cudaLaunchCooperativeKernel",
+    "cudaLaunchKernel",
+    "cudaLaunchKernelExC",
+    "cudaMemcpyAsync",
+    "cudaMemsetAsync",
+    "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+    "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+    "cudaPeekAtLastError",
+    "cudaStreamSynchronize",
+];
+
 /// Parts of mangled names that lead to threads, files, clocks or to PyTorch's tables of operators.
 const FORBIDDEN: &[&str] = &[
     "10Dispatcher",
@@ -183,6 +205,17 @@ const FORBIDDEN: &[&str] = &[
     "2at4blas",
     "10TensorIterator",
     "18TensorIteratorBase",
+    // Streams beside the current one, and memory beside that of tensors.
+    "getStreamFrom",
+    "StreamFromPool",
+    "setCurrentCUDAStream",
+    "CUDACachingAllocator",
+    "9CUDAGraph",
+    "9CUDAEvent",
+    "BlasHandle",
+    "BlasLtHandle",
+    "SparseHandle",
+    "SolverDnHandle",
 ];
 
 /// Beginnings of functions that run Python; the binding needs none of them.
@@ -193,11 +226,11 @@ const INTERPRETER: &[&str] = &[
     "PyImport_Exec",
 ];
 
-/// Checks the undefined symbols of a shared object.
+/// Checks the undefined symbols of a shared object, which may need the CUDA runtime if it is `with_cuda`.
 ///
 /// # Errors
 /// The first symbol that no extension needs, with the rule `operator` or `symbol`.
-pub(crate) fn audit(object: &[u8]) -> Result<(), Refusal> {
+pub(crate) fn audit(object: &[u8], with_cuda: bool) -> Result<(), Refusal> {
     let refused = |rule: &str, detail: String| Refusal {
         rule: rule.into(),
         line: 0,
@@ -216,7 +249,7 @@ pub(crate) fn audit(object: &[u8]) -> Result<(), Refusal> {
                     ),
                 ));
             }
-        } else if !permitted(name) {
+        } else if !(permitted(name) || with_cuda && of_runtime(name)) {
             return Err(refused(
                 "symbol",
                 format!("the extension needs the symbol `{name}`, which is not permitted"),
@@ -260,6 +293,13 @@ const OVERLOADS: &[&str] = &[
     "Tensor_Scalar",
     "int_int",
 ];
+
+/// True for a function of the CUDA runtime that is in the list, and for those that only code of nvcc calls: sources may not
+/// name them.
+fn of_runtime(name: &str) -> bool {
+    let name = name.split('@').next().unwrap_or(name);
+    RUNTIME.contains(&name) || name.starts_with("__cuda")
+}
 
 fn permitted(name: &str) -> bool {
     // The linker may keep the version of a symbol.
@@ -380,14 +420,50 @@ mod tests {
             "mmap",
             "getenv",
             "syscall",
+            "cudaLaunchKernel",
+            "_ZN3c104cuda17getStreamFromPoolEba",
+            "_ZN2at4cuda24getCurrentCUDABlasHandleEb",
         ] {
             assert!(!permitted(name), "{name}");
         }
     }
 
     #[test]
+    fn cuda_extensions_reach_launches_and_no_events_streams_or_memory() {
+        for name in [
+            "cudaLaunchKernel",
+            "cudaGetErrorString@libcudart.so.13",
+            "__cudaRegisterFatBinary",
+            "__cudaPushCallConfiguration",
+        ] {
+            assert!(of_runtime(name), "{name}");
+        }
+        for name in [
+            "cudaEventRecord",
+            "cudaStreamCreate",
+            "cudaMalloc",
+            "cudaDeviceReset",
+            "cudaGraphLaunch",
+            "cudaLaunchHostFunc",
+            "cuLaunchKernel",
+            "cublasSgemm_v2",
+        ] {
+            assert!(!of_runtime(name) && !permitted(name), "{name}");
+        }
+        // Both lists have the same functions, but for those that inline functions of the headers call.
+        let sources = include_str!("../python/source_cuda.py");
+        let inline = [
+            "cudaLaunchKernelExC",
+            "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+        ];
+        for function in RUNTIME.iter().filter(|f| !inline.contains(f)) {
+            assert!(sources.contains(&format!("\"{function}\"")), "{function}");
+        }
+    }
+
+    #[test]
     fn a_file_that_is_no_object_is_refused() {
-        let refusal = audit(b"no object").expect_err("it is text");
+        let refusal = audit(b"no object", false).expect_err("it is text");
         assert_eq!(refusal.rule, "symbol");
     }
 }

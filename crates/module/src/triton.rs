@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::str::FromStr;
 use std::time::Duration;
 
 use flopsmith_protocol::CandidateFault;
 use flopsmith_sandbox::{Exit, Job, Kind, Sandbox};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::check::{SCRIPTS_AT, Triton, input};
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::gpu::{Architecture, CompiledKernel, Figures};
 use crate::outcome::Failure;
 
 /// Longest time of Triton's interpreter for one candidate, unless the caller has another.
@@ -23,47 +22,6 @@ pub const INTERPRETATION: Duration = Duration::from_secs(900);
 
 /// Longest time of the compiler for all kernels of a candidate.
 const LIMIT: Duration = Duration::from_secs(300);
-
-/// An architecture of GPUs, by its compute capability without the point: 90 is Hopper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Architecture(u32);
-
-impl Architecture {
-    /// Those for which kernels are compiled if nothing else is asked for: A100 and H100.
-    pub const DEFAULT: [Self; 2] = [Architecture(80), Architecture(90)];
-
-    /// Those that Triton and its ptxas know.
-    const KNOWN: [u32; 8] = [75, 80, 86, 87, 89, 90, 100, 120];
-}
-
-impl fmt::Display for Architecture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sm_{}", self.0)
-    }
-}
-
-impl FromStr for Architecture {
-    type Err = String;
-
-    /// Reads `90` or `sm_90`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let digits = text.trim().strip_prefix("sm_").unwrap_or(text.trim());
-        let number = digits.parse::<u32>().ok();
-        match number.filter(|n| Self::KNOWN.contains(n)) {
-            Some(number) => Ok(Architecture(number)),
-            None => Err(format!(
-                "`{text}` is no architecture that kernels are compiled for; there are {}",
-                Self::KNOWN.map(|n| n.to_string()).join(", ")
-            )),
-        }
-    }
-}
-
-impl Serialize for Architecture {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
 
 /// One way in which verification launched a kernel, as the candidate's process noted it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,38 +50,6 @@ struct LaunchOptions {
     num_ctas: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     maxnreg: Option<u32>,
-}
-
-/// The compiler's figures about one kernel, launched in one way, for one architecture.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CompiledKernel {
-    /// The kernel.
-    pub kernel: String,
-    /// The architecture.
-    pub architecture: Architecture,
-    /// The values of its constants.
-    pub constants: BTreeMap<String, Value>,
-    /// The compiler's figures.
-    #[serde(flatten)]
-    pub figures: Figures,
-}
-
-/// The compiler's figures about a kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Figures {
-    /// Warps of a program.
-    pub num_warps: u32,
-    /// Stages of software pipelines.
-    pub num_stages: u32,
-    /// Registers of a thread.
-    pub registers: u32,
-    /// Shared memory of a program, in bytes.
-    pub shared_bytes: u64,
-    /// Bytes that a thread stores because registers are missing.
-    pub spill_store_bytes: u64,
-    /// Bytes that a thread loads because registers are missing.
-    pub spill_load_bytes: u64,
 }
 
 /// The answer of the compiling program.
@@ -156,7 +82,7 @@ pub(crate) fn compile(
     if let Err(failure) = sound(triton, launches) {
         return Ok(Err(failure));
     }
-    let numbers: Vec<u32> = architectures.iter().map(|a| a.0).collect();
+    let numbers: Vec<u32> = architectures.iter().map(|a| a.number()).collect();
     let order = json!({
         "paths": environment.paths(),
         "source": triton.kernel_source,
@@ -218,7 +144,7 @@ fn kernels(answer: Answer, launches: &[Launch]) -> Result<Vec<CompiledKernel>, F
         let Some(launch) = launches.get(one.launch) else {
             continue;
         };
-        let architecture = Architecture(one.architecture);
+        let architecture = Architecture::of(one.architecture);
         if let Some(error) = one.error {
             return Err(Failure::new(
                 CandidateFault::CompileError,
@@ -228,6 +154,7 @@ fn kernels(answer: Answer, launches: &[Launch]) -> Result<Vec<CompiledKernel>, F
         let value = |kinds: &BTreeMap<String, Value>| kinds.values().next().cloned();
         all.push(CompiledKernel {
             kernel: launch.kernel.clone(),
+            symbol: None,
             architecture,
             constants: launch
                 .constants
@@ -285,15 +212,6 @@ mod tests {
             "options": {"num_warps": 4},
         }))
         .unwrap()
-    }
-
-    #[test]
-    fn architectures_are_read_with_and_without_prefix() {
-        let read = |text: &str| text.parse::<Architecture>();
-        assert_eq!(read("sm_90"), Ok(Architecture(90)));
-        assert_eq!(read(" 80"), Ok(Architecture(80)));
-        assert!(read("91").is_err_and(|why| why.contains("90, 100")));
-        assert_eq!(json!(Architecture::DEFAULT), json!(["sm_80", "sm_90"]));
     }
 
     #[test]

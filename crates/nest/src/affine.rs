@@ -253,7 +253,8 @@ impl System {
     }
 
     /// True if every constraint holds where `of` gives the value of each variable.
-    pub fn holds(&self, of: &impl Fn(Var) -> i64) -> bool {
+    #[cfg(test)]
+    fn holds(&self, of: &impl Fn(Var) -> i64) -> bool {
         self.at_least_zero.iter().all(|e| e.value(of) >= 0)
             && self.zero.iter().all(|e| e.value(of) == 0)
     }

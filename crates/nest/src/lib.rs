@@ -11,15 +11,15 @@
 //!   updates of one kind (sums, products, extremes) may change places;
 //! - this crate is pure: it runs no compiler and measures nothing, and randomness comes from the caller, as a generator or as a seed.
 
-pub mod affine;
+mod affine;
 pub mod canonical;
 pub mod corpus;
-pub mod dependence;
+mod dependence;
 pub mod generate;
 pub mod labels;
 mod leaf;
-pub mod poly;
-pub mod program;
+mod poly;
+mod program;
 pub mod prompt;
 pub mod random;
 pub mod read;
@@ -27,4 +27,4 @@ mod renamed;
 pub mod schedule;
 pub mod search;
 pub mod space;
-pub mod spelling;
+mod spelling;

@@ -1,7 +1,5 @@
 //! A program of affine loop nests: arrays, statements with their iterations, and the order in which they run.
 
-use std::collections::BTreeSet;
-
 use flopsmith_problem::Element;
 
 use crate::affine::{Affine, System, Var};
@@ -226,6 +224,18 @@ impl Expr {
         })
     }
 
+    /// The number of values around its innermost one, and that one.
+    pub fn depth(&self) -> usize {
+        let inner = match self {
+            Self::Number(_) | Self::Scalar(_) | Self::Index(_) | Self::Read(_) => None,
+            Self::Negative(a) => Some(a.depth()),
+            Self::Binary(_, a, b) => Some(a.depth().max(b.depth())),
+            Self::Call(_, all) => all.iter().map(Self::depth).max(),
+            Self::Select(_, all) => all.iter().map(Self::depth).max(),
+        };
+        inner.unwrap_or(0) + 1
+    }
+
     /// True if a function is called.
     pub fn has_call(&self) -> bool {
         match self {
@@ -353,10 +363,5 @@ impl Program {
         let mut all = self.context.clone();
         all.and(&statement.domain);
         all
-    }
-
-    /// The arrays that statements write.
-    pub fn written(&self) -> BTreeSet<usize> {
-        self.statements.iter().map(|s| s.target.array).collect()
     }
 }

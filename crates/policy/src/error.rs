@@ -116,6 +116,9 @@ pub enum Error {
     /// The chat template cannot be read or applied.
     #[error("the chat template cannot be used")]
     ChatTemplate(#[source] minijinja::Error),
+    /// The thread that renders the chat template cannot be started.
+    #[error("the thread that renders the chat template cannot be started")]
+    TemplateThread(#[source] std::io::Error),
     /// The chat template refuses the messages by `raise_exception`.
     #[error("the chat template refuses the messages: {0}")]
     Messages(String),
@@ -175,6 +178,7 @@ impl Error {
             | Error::Memory { .. }
             | Error::ThreadEnded
             | Error::ThreadStart(_)
+            | Error::TemplateThread(_)
             | Error::Stopped => false,
         }
     }

@@ -35,7 +35,7 @@ mod forward;
 mod inspect;
 pub mod layout;
 mod live;
-pub mod lora;
+mod lora;
 mod memory;
 mod model;
 mod origin;

@@ -17,6 +17,10 @@ use crate::template::Template;
 /// The file that may hold the chat template; it takes precedence over the settings.
 const TEMPLATE: &str = "chat_template.jinja";
 
+/// Brackets and quantifiers that a pattern of `tokenizer.json` may have. Each may be a level of the stack for the compiler of
+/// patterns; those of models have some tens.
+const MOST_MARKS: usize = 1000;
+
 /// A tokenizer with the tokens that end an answer and the chat template.
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
@@ -50,6 +54,15 @@ impl Tokenizer {
         };
         let text = files::text(&path)?;
         let mut file: Value = serde_json::from_str(&text).map_err(|e| unreadable(e.into()))?;
+        let marks = marks(&file);
+        if marks > MOST_MARKS {
+            return Err(unreadable(
+                format!(
+                    "a pattern has {marks} brackets and quantifiers; at most {MOST_MARKS} are read"
+                )
+                .into(),
+            ));
+        }
         let mut settings = files::json_if_there(&folder.join("tokenizer_config.json"))?;
         let older = files::json_if_there(&folder.join("special_tokens_map.json"))?;
         let padding = file["padding"]["pad_token"].as_str().map(str::to_owned);
@@ -297,6 +310,24 @@ fn complete(settings: &mut Value, older: Value, usual: Specials, padding: Option
     {
         map.insert("pad_token".into(), padding.into());
     }
+}
+
+/// The number of brackets and quantifiers in the pattern of `tokenizer.json` that has most.
+fn marks(value: &Value) -> usize {
+    let most = match value {
+        Value::Object(map) => map
+            .iter()
+            .map(|(name, inner)| match inner {
+                Value::String(pattern) if name == "Regex" => {
+                    pattern.matches(['(', '[', '{', '*', '+', '?']).count()
+                }
+                inner => marks(inner),
+            })
+            .max(),
+        Value::Array(all) => all.iter().map(marks).max(),
+        _ => None,
+    };
+    most.unwrap_or(0)
 }
 
 /// True if this setting is a special token.

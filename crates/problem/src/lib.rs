@@ -25,7 +25,7 @@ pub mod formula;
 pub mod fuzz;
 mod keys;
 mod language;
-pub mod load;
+mod load;
 mod mistakes;
 pub mod module;
 mod promise;
@@ -40,7 +40,7 @@ mod workloads;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use flopsmith_protocol::{Digest, ProblemId, TechniqueSet};
+use flopsmith_protocol::{Digest, ProblemId, Technique, TechniqueSet};
 use serde::{Deserialize, Serialize};
 
 pub use check::{Finding, check};
@@ -379,6 +379,15 @@ impl Distribution {
 }
 
 impl Problem {
+    /// The techniques that a run permits which times programs with so many threads. With one thread it refuses programs that
+    /// use OpenMP, which gives no speed there. `bench` refuses no technique of the problem, whatever the number of threads.
+    pub fn techniques_with(&self, threads: u32) -> TechniqueSet {
+        match threads {
+            0 | 1 => self.techniques.without(Technique::Openmp),
+            _ => self.techniques,
+        }
+    }
+
     /// The flags that a program in `language` is built with. Other languages have those of C, but for the standard; all have
     /// their code at known places, whoever wrote the flags.
     pub fn flags_for(&self, language: Language) -> Vec<String> {

@@ -251,7 +251,7 @@ pub(crate) fn permitted(module: &Module) -> String {
         }
     };
     format!(
-        "The work is done by inline C++: `load_inline` with constant `name`, `cpp_sources` and `functions`, whose functions `forward` calls. {host} Imports: torch, torch.nn, torch.nn.functional, math, typing. C++ may include torch/extension.h, headers of numbers, containers and algorithms, immintrin.h and omp.h; no files, processes, clocks, threads of its own, and no operators of PyTorch that compute. No try, exec, getattr, lambda and no changes of other objects. Kernels of Triton are verified on this device and not timed, so they earn nothing.\n\nAn example of the form, for a module that adds a bias and applies ReLU:\n\n```python\n{}\n```",
+        "The work is done by inline C++: `load_inline` with constant `name`, `cpp_sources` and `functions`, whose functions `forward` calls. {host} Imports: torch, torch.nn, torch.nn.functional, math, typing. C++ may include torch/extension.h, headers of numbers, containers and algorithms, immintrin.h and omp.h; no files, processes, clocks, threads of its own, and no operators of PyTorch that compute. No try, exec, getattr, lambda and no changes of other objects. Kernels of Triton are verified on this device and not timed, and CUDA C++ is compiled only, so both earn nothing.\n\nAn example of the form, for a module that adds a bias and applies ReLU:\n\n```python\n{}\n```",
         EXAMPLE.trim()
     )
 }

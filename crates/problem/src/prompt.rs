@@ -205,14 +205,14 @@ fn judged(problem: &Problem, permitted: TechniqueSet) -> String {
     text.push_str(&format!(
         "It is compiled with `{}`, verified on secret inputs and sizes ({}), and timed at {}.{bits}\n",
         problem.flags_for(problem.language).join(" "),
-        sizes(problem),
+        hidden(problem),
         timed(problem),
     ));
     text + &permitted_libraries(problem, permitted)
 }
 
-/// The sizes that count, and where calls find their arrays there.
-fn timed(problem: &Problem) -> String {
+/// The sizes that count, and where calls find their arrays there, e.g. `n = 256`.
+pub fn timed(problem: &Problem) -> String {
     const COLD: &str = "in calls that find none of their arrays in a cache";
     let is_cold = |caches: Caches| match caches {
         Caches::Cold => true,
@@ -340,8 +340,8 @@ fn permitted_libraries(problem: &Problem, permitted: TechniqueSet) -> String {
     }
 }
 
-/// Where the secret sizes lie.
-fn sizes(problem: &Problem) -> String {
+/// Where the secret sizes lie, e.g. `n from 64 to 512, multiples of 64`.
+pub fn hidden(problem: &Problem) -> String {
     let hidden = problem.verify.hidden.iter().map(|sizes| {
         let kind = match (sizes.power_of_two, sizes.multiple_of) {
             (true, _) => ", powers of two".to_owned(),

@@ -13,18 +13,18 @@
 //!   id twice.
 
 pub mod codec;
-pub mod failure;
+mod failure;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod ids;
-pub mod messages;
-pub mod outcome;
-pub mod run;
+mod messages;
+mod outcome;
+mod run;
 pub mod schema;
 pub mod subjects;
 pub mod technique;
 pub mod text;
-pub mod workload;
+mod workload;
 
 pub use codec::{Envelope, Message, decode, encode};
 pub use failure::{Failure, harmless, ran_out};

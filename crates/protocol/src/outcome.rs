@@ -126,7 +126,7 @@ closed_set!(
         /// The program could not be built with sanitizers, or its run with them gave no verdict, although the problem's
         /// reference runs clean. So undefined behaviour in it may have stayed undetected.
         Unchecked => "unchecked",
-        /// The program was verified, and no node of its machine class can time it: it is for a GPU.
+        /// The program was verified or compiled, and no node of its machine class can time it: it is for a GPU.
         NotTimed => "not_timed",
     }
 );

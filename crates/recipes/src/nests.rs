@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 use flopsmith_config::{Dtype, SftConfig};
+use flopsmith_evaluate::Look;
 use flopsmith_learner::{SftReport, SftTraining};
 use flopsmith_nest::corpus::{Config, Corpus, Example};
 use flopsmith_nest::prompt::{self, Style};
@@ -197,7 +198,7 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
     write(&output, &report)?;
     checkpoints.clear()?;
     say(&format!("the model is in {}", output.display()));
-    let look = Look {
+    let look = Trial {
         recipe: &recipe,
         model: &model,
         tokenizer: &tokenizer,
@@ -328,8 +329,8 @@ impl Tokens {
     }
 }
 
-/// A look at the finished model.
-struct Look<'a> {
+/// A trial of the finished model.
+struct Trial<'a> {
     recipe: &'a Recipe,
     model: &'a Model,
     tokenizer: &'a Tokenizer,
@@ -337,7 +338,7 @@ struct Look<'a> {
     allow_weaker_jail: bool,
 }
 
-impl Look<'_> {
+impl Trial<'_> {
     /// Samples answers to the prompts of these problems, and builds and verifies them.
     fn at(&self, what: &str, problems: &[Problem]) -> Result<Vec<Share>> {
         if self.recipe.evaluate_samples == 0 || problems.is_empty() {
@@ -409,7 +410,8 @@ impl Look<'_> {
         let mut programs = std::collections::BTreeSet::new();
         for sample in sample(self.model, &requests, self.tokenizer.eos(), |_| {})? {
             let source = self.tokenizer.decode(&sample.tokens)?;
-            let prepared = evaluator.prepare(problem.language, &source, &mut verifier, false);
+            let prepared =
+                evaluator.prepare(problem.language, &source, &mut verifier, Look::Screening);
             let reason = |kind: &str, detail: &str| {
                 let answer = RawAnswer::of(&source, sample.finished);
                 Reason::of(kind, detail, problem.id.as_str(), answer)

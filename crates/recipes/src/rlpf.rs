@@ -12,6 +12,7 @@ use flopsmith_generator::measured::exercises::{Exercise, turn};
 use flopsmith_learner::{Ppo, PpoReport, PpoSample};
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::digits::{four, time};
 use flopsmith_run::fruitless::{Remedies, Successes};
 use flopsmith_run::interrupt::Watch;
 use flopsmith_run::paths;
@@ -488,9 +489,9 @@ fn tell(report: &Report, output: &Path) {
     }
     if let Some(best) = &report.best {
         say(&format!(
-            "the best answer takes {:.3e} s a call, {:.2} times as fast as the median program",
-            best.seconds_per_call,
-            best.score + 1.0
+            "the best answer takes {} a call, {}× the median program",
+            time(best.seconds_per_call),
+            four(best.score + 1.0)
         ));
     }
     if report.skipped > 0 {

@@ -17,6 +17,7 @@ use flopsmith_policy::{
 };
 use flopsmith_protocol::{Digest, RawAnswer, Sampling, Verdict};
 use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::digits::{four, percent};
 use flopsmith_run::exit::OK;
 use flopsmith_run::{evaluator, paths};
 use serde::{Deserialize, Serialize};
@@ -280,8 +281,9 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
             evaluation.corpus_best_gflops = Some(fastest.gflops);
             evaluation.corpus_programs_tried = Some(fastest.tried);
             say(&format!(
-                "the fastest of {} tried programs of the corpus (it has {distinct}) reaches {:.1} GFLOPS here",
-                fastest.tried, fastest.gflops
+                "the fastest of {} tried programs of the corpus (it has {distinct}) reaches {} GFLOPS here",
+                fastest.tried,
+                four(fastest.gflops)
             ));
         } else {
             say("none of the tried programs of the corpus has a speed here");
@@ -510,9 +512,10 @@ fn look(
     evaluation.set_means(correct, gflops);
     if let (Some(rate), Some(mean)) = (evaluation.correct_rate, evaluation.mean_gflops) {
         say(&format!(
-            "of {} samples {:.0} % are correct, {mean:.2} GFLOPS on average",
+            "of {} samples {} are correct, {} GFLOPS on average",
             evaluation.judged(),
-            100.0 * rate
+            percent(rate),
+            four(mean)
         ));
     }
     unsuccessful.tell(u64::from(correct));

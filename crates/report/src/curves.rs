@@ -80,8 +80,8 @@ pub fn html(report: &RunReport) -> String {
     let mut out = String::new();
     if report.problems.is_empty() {
         out.push_str(&chart(
-            "Speed, GFLOPS",
-            "Mean and best GFLOPS by step",
+            "Speed by first measurements, GFLOPS",
+            "Mean and best GFLOPS by step, each program with its first measurement",
             vec![
                 line("best so far", "s2", so_far),
                 Series {
@@ -98,7 +98,7 @@ pub fn html(report: &RunReport) -> String {
             tick,
             note(&|s| {
                 format!(
-                    "mean {}, best {}",
+                    "mean {}, best of the step {}",
                     number(s.mean_gflops),
                     best_of(s).map_or_else(|| "–".to_owned(), number)
                 )

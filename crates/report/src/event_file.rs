@@ -4,14 +4,13 @@
 //! masked CRC-32C of these eight bytes, the event, the masked CRC-32C of the event. Five fields of `Event`, two of `Value`
 //! and one of `SessionLog` are all that scalars need, so they are encoded here instead of by generated code.
 
+use crc32c::crc32c;
+
 /// The beginning of the name of an event file. TensorBoard reads each file whose name contains `tfevents`.
 pub const PREFIX: &str = "events.out.tfevents.";
 
 /// The first record of every event file.
 const VERSION: &str = "brain.Event:2";
-/// CRC-32C (Castagnoli), reflected.
-const POLYNOMIAL: u32 = 0x82f6_3b78;
-const TABLE: [u32; 256] = table();
 
 /// The record with which an event file begins.
 pub fn version(unix_ms: u64) -> Vec<u8> {
@@ -86,30 +85,6 @@ fn record(event: &[u8]) -> Vec<u8> {
 /// The checksum as TFRecord stores it: rotated and moved, since the checksum of data that hold their own is weak.
 fn masked_crc(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
-}
-
-fn crc32c(bytes: &[u8]) -> u32 {
-    let crc = bytes.iter().fold(u32::MAX, |crc, byte| {
-        TABLE[((crc ^ u32::from(*byte)) & 0xff) as usize] ^ (crc >> 8)
-    });
-    !crc
-}
-
-const fn table() -> [u32; 256] {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < table.len() {
-        let mut crc = byte as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            let carry = if crc & 1 == 1 { POLYNOMIAL } else { 0 };
-            crc = (crc >> 1) ^ carry;
-            bit += 1;
-        }
-        table[byte] = crc;
-        byte += 1;
-    }
-    table
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@
 mod curve;
 mod curves;
 mod machine;
+mod measured;
 mod mix;
 mod model;
 mod multiples;
@@ -37,8 +38,8 @@ pub mod source;
 pub mod text;
 
 pub use model::{
-    ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OfProblem, OpenBlas,
-    ProblemStep, Roofline, RunReport, StageChange, StepMetrics, Summary, WorkloadRoof,
+    ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, Noise, OfProblem, OpenBlas,
+    ProblemStep, Roofline, RunReport, Sizes, StageChange, StepMetrics, Summary, WorkloadRoof,
 };
 pub use page::{STYLE, html, is_report};
 pub use text::{counted, excerpt, share};

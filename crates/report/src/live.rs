@@ -2,7 +2,33 @@
 
 use flopsmith_protocol::TechniqueSet;
 
-use crate::text::{count, counted, duration, excerpt, number, percent, share};
+use crate::text::{count, counted, duration, excerpt, four, percent, share};
+
+/// The speed of the fastest program so far.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Best {
+    /// GFLOPS.
+    pub gflops: f64,
+    /// How certain this is, e.g. `measured again`.
+    pub certainty: String,
+}
+
+impl Best {
+    fn words(&self) -> String {
+        format!("{} GFLOPS ({})", four(self.gflops), self.certainty)
+    }
+}
+
+/// A run when its last complete step was over.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SoFar {
+    /// The fastest program until then.
+    pub best: Option<Best>,
+    /// Technique sets with a verified program whose measurement was repeated.
+    pub cells: u64,
+    /// In a run over many problems: the number of problems with a verified program, and the number of all.
+    pub solved: Option<(usize, usize)>,
+}
 
 /// A run at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,6 +47,10 @@ pub struct Live {
     pub outcomes: (u32, u32),
     /// The last complete step, to which the rates below refer.
     pub last_step: u64,
+    /// Its samples.
+    pub samples: u64,
+    /// The run when that step was over; none in records of earlier versions.
+    pub so_far: Option<SoFar>,
     /// The purpose of the last complete step; often not that of the newest step.
     pub last_purpose: String,
     /// The stage of the last complete step.
@@ -35,8 +65,8 @@ pub struct Live {
     pub refused: Vec<(String, u64)>,
     /// The message about one sample of the most frequent reason; may span lines.
     pub refused_example: String,
-    /// Best verified speed so far.
-    pub best_gflops: Option<f64>,
+    /// Best verified speed so far, also by outcomes that came after the last complete step.
+    pub best: Option<Best>,
     /// Techniques of the best program.
     pub best_techniques: Option<TechniqueSet>,
     /// The worst workload of the best program, and its ratio to the plain reference there; none where there is one workload.
@@ -66,7 +96,7 @@ pub struct Live {
     pub trouble: String,
     /// Seconds that count towards the budget, earlier sessions included.
     pub elapsed_seconds: f64,
-    /// Seconds the run may take.
+    /// Seconds the run may take; 0 leaves its time out of [`line`].
     pub budget_seconds: f64,
 }
 
@@ -100,34 +130,50 @@ pub fn frame(live: &Live, width: usize) -> Vec<String> {
         .collect()
 }
 
-/// The last complete step as one line for a log or a pipe.
+/// The last complete step as one line for a log or a pipe. All numbers but the time are of the moment when the step was
+/// over, so every display of a step shows the same.
 pub fn line(live: &Live) -> String {
-    let correct = percent(live.correct_rate);
-    let what = match live.solved {
-        Some(_) => format!("correct {correct} · {}", solved(live)),
-        None => format!(
-            "stage {} {} · correct {correct} · mean {} · best {} GFLOPS",
-            live.last_stage,
-            live.last_stage_name,
-            number(live.mean_gflops),
-            live.best_gflops.map_or_else(|| "–".to_owned(), number)
-        ),
-    };
-    let mut line = format!(
-        "step {} · {} · {what} · {} confirmed · {} of {}",
-        live.last_step,
-        live.last_purpose,
-        counted(live.cells as u64, "technique set"),
-        duration(live.elapsed_seconds),
-        duration(live.budget_seconds)
-    );
+    let mut parts = vec![
+        format!("step {}", live.last_step),
+        live.last_purpose.clone(),
+    ];
+    if live.solved.is_none() {
+        parts.push(format!(
+            "stage {} {}",
+            live.last_stage, live.last_stage_name
+        ));
+    }
+    parts.push(format!(
+        "correct {} of {}",
+        percent(live.correct_rate),
+        counted(live.samples, "program")
+    ));
+    if live.solved.is_none() {
+        parts.push(format!("mean {} GFLOPS", four(live.mean_gflops)));
+    }
+    if let Some(so_far) = &live.so_far {
+        parts.push(match (so_far.solved, &so_far.best) {
+            (Some(of), _) => solved(of),
+            (None, Some(best)) => format!("best so far {}", best.words()),
+            (None, None) => "no verified program so far".into(),
+        });
+        let sets = counted(so_far.cells, "technique set");
+        parts.push(format!("{sets} confirmed"));
+    }
+    if live.budget_seconds > 0.0 {
+        let (spent, budget) = (
+            duration(live.elapsed_seconds),
+            duration(live.budget_seconds),
+        );
+        parts.push(format!("{spent} of the {budget} budget"));
+    }
     if is_poor(live) {
-        line.push_str(&format!(" · refused: {}", kinds(live)));
+        parts.push(format!("refused: {}", kinds(live)));
     }
     if !live.endpoint.is_empty() {
-        line.push_str(&format!(" · {}", live.endpoint));
+        parts.push(live.endpoint.clone());
     }
-    line
+    parts.join(" · ")
 }
 
 fn endpoint(live: &Live) -> String {
@@ -214,8 +260,7 @@ fn permitted(sets: &[TechniqueSet], width: usize) -> String {
 }
 
 /// The share of the problems that have a verified program.
-fn solved(live: &Live) -> String {
-    let (solved, all) = live.solved.unwrap_or_default();
+fn solved((solved, all): (usize, usize)) -> String {
     format!("{solved} of {} solved", counted(all as u64, "problem"))
 }
 
@@ -231,20 +276,20 @@ fn last(live: &Live) -> String {
         "{} · correct {} · mean {} GFLOPS (failures count 0)",
         live.last_step,
         percent(live.correct_rate),
-        number(live.mean_gflops)
+        four(live.mean_gflops)
     )
 }
 
 fn best(live: &Live) -> String {
-    if live.solved.is_some() {
-        return solved(live);
+    if let Some(of) = live.solved {
+        return solved(of);
     }
-    let Some(gflops) = live.best_gflops else {
+    let Some(best) = &live.best else {
         return "no verified program yet".into();
     };
-    let mut text = format!("{} GFLOPS", number(gflops));
+    let mut text = best.words();
     if let Some(peak) = live.peak_gflops.filter(|p| *p > 0.0) {
-        text.push_str(&format!(" · {} of peak", share(gflops / peak)));
+        text.push_str(&format!(" · {} of peak", share(best.gflops / peak)));
     }
     if let Some(techniques) = live.best_techniques {
         text.push_str(&format!(" · {}", techniques.words()));
@@ -252,7 +297,7 @@ fn best(live: &Live) -> String {
     if let Some((name, ratio)) = &live.worst {
         text.push_str(&format!(
             " · mean of workloads, worst {name} {}×",
-            number(*ratio)
+            four(*ratio)
         ));
     }
     text

@@ -45,6 +45,10 @@ pub struct RunReport {
     pub start_gflops: Option<f64>,
     /// The roofs of the machine, and which of them the problem's programs lie under.
     pub roofline: Option<Roofline>,
+    /// The sizes of the problem's programs; none in a run over many problems, and if the problem is gone.
+    pub sizes: Option<Sizes>,
+    /// How quiet the machine was; none before the first measurement.
+    pub noise: Option<Noise>,
     /// The machine, as its timing role attested it; an `advice` list of strings in it is shown as such.
     pub attestation: serde_json::Value,
     /// The run's configuration with every default.
@@ -53,14 +57,49 @@ pub struct RunReport {
     pub commands: Vec<Command>,
 }
 
+/// The sizes of a problem, for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sizes {
+    /// Those at which programs are timed, e.g. `n = 256`.
+    pub timed: String,
+    /// Those that programs are not told, e.g. `n from 64 to 512, multiples of 64`.
+    pub hidden: String,
+}
+
+/// The noise of a run's measurements.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Noise {
+    /// Measurements, without cached ones.
+    pub measurements: u64,
+    /// Those that were far less precise than their target when their time was over.
+    pub unconverged: u64,
+    /// Median over the measurements of the median absolute deviation of a program's call times, as a share of their median.
+    pub deviation: Option<f64>,
+    /// Rounds of all measurements.
+    pub rounds: u64,
+    /// Those that had no weight, because they were outliers.
+    pub outlying: u64,
+    /// Programs of the whole run that were timed while other processes were at work on the timed cores; none if this is not
+    /// known, because workers timed them or a recorded run was repeated.
+    pub disturbed: Option<u64>,
+    /// Time of the whole run in which nothing was timed because the machine was not quiet, seconds.
+    pub waited_seconds: f64,
+    /// The disturbance of the last measurement of the best program, if the machine did not become quiet.
+    pub best_disturbed: Option<String>,
+}
+
 /// A run in numbers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Summary {
     /// Steps done.
     pub steps: u64,
-    /// Seconds it took.
+    /// Seconds it took, with the measurements before its roles begin and after its end.
     pub seconds: f64,
+    /// Those that count for the budget.
+    pub spent_seconds: Option<f64>,
     /// The policy before training.
     pub start: Option<Moment>,
     /// The policy after training.

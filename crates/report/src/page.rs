@@ -2,7 +2,9 @@
 
 use crate::model::{Best, Command, RunReport};
 use crate::text::{bytes, count, counted, duration, escape, number, percent, share};
-use crate::{curves, heat, machine, mix, multiples, roofline, source, tables, timeline, workloads};
+use crate::{
+    curves, heat, machine, measured, mix, multiples, roofline, source, tables, timeline, workloads,
+};
 
 /// The style sheet of all pages, light and dark.
 pub const STYLE: &str = include_str!("style.css");
@@ -65,6 +67,13 @@ pub fn html(report: &RunReport) -> String {
         "How fast the best program is",
         &claim(report),
         &(tables::comparison(report) + &workloads::html(report)),
+    );
+    section(
+        &mut out,
+        "measured",
+        "How it was measured",
+        "",
+        &measured::html(report),
     );
     section(
         &mut out,
@@ -210,8 +219,11 @@ fn subtitle(report: &RunReport) -> String {
     if !report.started.is_empty() {
         parts.push(format!("started {}", escape(&report.started)));
     }
+    let budget = s.spent_seconds.map_or_else(String::new, |spent| {
+        format!(" ({} of them in the budget)", duration(spent))
+    });
     parts.push(format!(
-        "{} in {}",
+        "{} in {}{budget}",
         counted(s.steps, "step"),
         duration(s.seconds)
     ));
@@ -315,6 +327,18 @@ fn tiles(report: &RunReport) -> String {
             more => format!("{} more measured once only", count(more)),
         },
     ));
+    let noise = report.noise.as_ref();
+    if let Some(disturbed) = noise.and_then(|n| n.disturbed).filter(|d| *d > 0) {
+        tiles.push((
+            count(disturbed),
+            of(
+                disturbed,
+                "program timed on a busy machine",
+                "programs timed on a busy machine",
+            ),
+            "their numbers are less certain".into(),
+        ));
+    }
     if report.summary.infrastructure_errors > 0 {
         tiles.push((
             count(report.summary.infrastructure_errors),

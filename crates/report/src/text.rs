@@ -42,6 +42,34 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// A speed or a ratio, with four significant digits: no speed is measured more precisely than to one part in a thousand.
+pub fn four(value: f64) -> String {
+    significant(value, 4)
+}
+
+/// A number with `digits` significant digits; digits before the decimal point are never cut.
+pub fn significant(value: f64, digits: usize) -> String {
+    if !value.is_finite() {
+        return "–".into();
+    }
+    if value == 0.0 {
+        return "0".into();
+    }
+    let behind = digits.saturating_sub(1);
+    if value.abs() < 1e-4 {
+        return format!("{value:.behind$e}");
+    }
+    let places = |value: f64| {
+        let before = value.abs().log10().floor() as i64;
+        usize::try_from(behind as i64 - before).unwrap_or(0)
+    };
+    let first = places(value);
+    let rounded: f64 = format!("{value:.first$}").parse().unwrap_or(value);
+    // Rounding may add a digit before the point: 9.9996 is 10.00.
+    let places = places(rounded);
+    format!("{value:.places$}")
+}
+
 /// A number for a place with room for four characters: `123`, `12`, `1.2`, `0.12`.
 pub fn short(value: f64) -> String {
     if !value.is_finite() {
@@ -208,6 +236,24 @@ mod tests {
                 "0", "1.0e-5", "0.0423", "0.42", "1.10", "10.0", "42.0", "100", "421", "–"
             ]
         );
+    }
+
+    #[test]
+    fn numbers_have_as_many_digits_as_asked_for() {
+        for (value, shown) in [
+            (40.0, "40.00"),
+            (117.9608, "118.0"),
+            (9.99961, "10.00"),
+            (0.421_34, "0.4213"),
+            (0.000_421_34, "0.0004213"),
+            (12_345.6, "12346"),
+            (-3.217_49, "-3.217"),
+            (0.000_012_3, "1.230e-5"),
+            (0.0, "0"),
+            (f64::NAN, "–"),
+        ] {
+            assert_eq!(four(value), shown, "{value}");
+        }
     }
 
     #[test]

@@ -1,12 +1,9 @@
-//! Numbers for people, rounded to their significant digits.
+//! Numbers for people, rounded to their significant digits. Every command prints speeds and ratios by [`four`], and times of
+//! calls by [`time`], so that a number looks the same wherever it stands.
 
 use flopsmith_protocol::Interval;
+pub use flopsmith_report::text::{four, significant};
 pub use flopsmith_report::{counted, share};
-
-/// A number with four significant digits: no speed is measured more precisely than to one part in a thousand.
-pub fn four(value: f64) -> String {
-    significant(value, 4)
-}
 
 /// A share as per cent, with three digits.
 pub fn percent(share: f64) -> String {
@@ -41,49 +38,12 @@ pub fn give_or_take(value: f64, interval: &Interval) -> String {
     format!("±{} %", significant(100.0 * half, 2))
 }
 
-/// A number with `digits` significant digits; digits before the decimal point are never cut.
-pub fn significant(value: f64, digits: usize) -> String {
-    if !value.is_finite() {
-        return "–".into();
-    }
-    if value == 0.0 {
-        return "0".into();
-    }
-    let behind = digits.saturating_sub(1);
-    if value.abs() < 1e-4 {
-        return format!("{value:.behind$e}");
-    }
-    let places = |value: f64| {
-        let before = value.abs().log10().floor() as i64;
-        usize::try_from(behind as i64 - before).unwrap_or(0)
-    };
-    let first = places(value);
-    let rounded: f64 = format!("{value:.first$}").parse().unwrap_or(value);
-    // Rounding may add a digit before the point: 9.9996 is 10.00.
-    let places = places(rounded);
-    format!("{value:.places$}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_as_many_digits_as_asked_for() {
-        for (value, shown) in [
-            (40.0, "40.00"),
-            (117.9608, "118.0"),
-            (9.99961, "10.00"),
-            (0.421_34, "0.4213"),
-            (0.000_421_34, "0.0004213"),
-            (12_345.6, "12346"),
-            (-3.217_49, "-3.217"),
-            (0.000_012_3, "1.230e-5"),
-            (0.0, "0"),
-            (f64::NAN, "–"),
-        ] {
-            assert_eq!(four(value), shown, "{value}");
-        }
+    fn shares_have_three_digits() {
         assert_eq!(percent(1.0), "100 %");
         assert_eq!(percent(0.0321), "3.21 %");
         assert_eq!(percent(0.000_32), "0.0320 %");

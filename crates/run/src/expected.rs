@@ -1,7 +1,9 @@
-//! The expected total time of a run, printed before the run begins: the budget is only a part of it.
+//! The expected total time of a run, printed before the run begins: the budget is only a part of it. Also that of programs
+//! that are measured without a run.
 
 use flopsmith_config::Job;
 use flopsmith_config::Settings;
+use flopsmith_measure::Purpose;
 
 use crate::certification;
 use crate::summary::Facts;
@@ -35,6 +37,22 @@ const MACHINE: Range = Range(4.0, 25.0);
 const ONCE_MORE: Range = Range(4.0, 25.0);
 /// Certifying one program: it is built in five layouts, verified in full and timed in each.
 const CERTIFY: Range = Range(6.0, 30.0);
+
+/// Screening one program, and ranking one: it is built, verified in full and timed once.
+const SCREEN: Range = Range(1.0, 3.0);
+const RANK: Range = Range(2.0, 6.0);
+
+/// The time of measuring `programs` with `timers` timers on a quiet machine, as text: each timer first measures this
+/// machine and the reference. Calls of a second and more take longer.
+pub fn of_programs(purpose: Purpose, programs: usize, timers: usize) -> String {
+    let one = match purpose {
+        Purpose::Screen => SCREEN,
+        Purpose::Rank => RANK,
+        Purpose::Certify => CERTIFY,
+    };
+    let with_a_timer = MACHINE.plus(one.times(programs as f64));
+    with_a_timer.times(timers as f64).words()
+}
 
 /// The expected time of a run, or of the rest of a resumed one, by its parts, as text. `None` if workers evaluate, whose
 /// speed is unknown here, and if a run is repeated without measurements.
@@ -227,6 +245,16 @@ mod tests {
         let said = compared(&known);
         let parts = MACHINE.plus(budget).plus(last);
         assert!(said.contains(&parts.words()), "{said}");
+    }
+
+    #[test]
+    fn programs_take_their_time_with_each_timer() {
+        let certified = MACHINE.plus(CERTIFY).words();
+        assert_eq!(of_programs(Purpose::Certify, 1, 1), certified);
+        assert_eq!(certified, "10 s to 55 s");
+        let ranked = Range(4.0 + 2.0 * 10.0, 25.0 + 6.0 * 10.0).times(2.0);
+        assert_eq!(of_programs(Purpose::Rank, 10, 2), ranked.words());
+        assert_eq!(ranked.words(), "48 s to 3 min");
     }
 
     #[test]

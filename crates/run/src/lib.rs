@@ -1,8 +1,9 @@
 //! The folder, start, resume and end of a run, and the life of a worker.
 //!
 //! Commands share this library: the folder and the summary of a run, the output of results, and [`evaluator`], which
-//! gives the pipeline of `flopsmith-evaluate` the jail and the harness of this process. The settings are types of
-//! `flopsmith-config`. The binary reads arguments, calls this library, prints, and sets the exit code.
+//! gives the pipeline of `flopsmith-evaluate` the jail and the harness of this process. [`admission`] examines problem
+//! definitions by it. The settings are types of `flopsmith-config`. The binary reads arguments, calls this library, prints,
+//! and sets the exit code.
 //!
 //! Invariants:
 //! - One process at a time works on a run's folder; a lock that ends with the process guards it.
@@ -11,9 +12,10 @@
 //!   complete.
 //! - A stop that was asked for ends the work in order, and the run can be resumed.
 
-pub mod archive_view;
+pub mod admission;
+mod archive_view;
 pub mod broker;
-pub mod certification;
+mod certification;
 pub mod cluster;
 pub mod comparability;
 pub mod console;
@@ -21,7 +23,7 @@ pub mod digits;
 pub mod durations;
 pub mod endpoint;
 pub mod evaluator;
-pub mod event_files;
+mod event_files;
 pub mod exit;
 pub mod expected;
 pub mod export;
@@ -31,8 +33,9 @@ pub mod idle_wait;
 pub mod interrupt;
 pub mod jail;
 pub mod jsonl;
+pub mod listing;
 pub mod local;
-pub mod machine;
+mod machine;
 pub mod measuring_lock;
 pub mod output;
 pub mod paths;

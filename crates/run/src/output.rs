@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+pub use flopsmith_actors::journal::replace;
 
 use crate::console::usage;
 

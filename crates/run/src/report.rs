@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use flopsmith_actors::role::recorder::{StepLine, files, step_lines};
-use flopsmith_config::{GeneratorKind, Settings};
+use flopsmith_config::Settings;
 use flopsmith_protocol::{Outcome, PolicyPublished, ProblemId, Purpose, StageChanged};
 use flopsmith_report::{
     Best, Command, Moment, OfProblem, OpenBlas, ProblemStep, RunReport, StageChange, StepMetrics,
@@ -14,6 +14,8 @@ use flopsmith_report::{
 
 use crate::summary::{self, Facts, Samples};
 use crate::{archive_view, folder, paths, roofline, shell, view};
+
+mod measured;
 
 /// The report in a run's folder.
 pub const FILE: &str = "report.html";
@@ -166,11 +168,7 @@ fn gather_of(
     let train = facts.job == "train";
     Ok(RunReport {
         title: if train {
-            let algorithm = if settings.ppo.is_some() {
-                "PPO"
-            } else {
-                "GRPO"
-            };
+            let algorithm = settings.algorithm().name();
             let archive = if settings.sqd.enabled {
                 " with Staged Quality-Diversity"
             } else {
@@ -178,22 +176,14 @@ fn gather_of(
             };
             format!("{}: {algorithm}{archive}", settings.about_problems())
         } else {
-            let parameters = settings.start.as_ref().is_some_and(|s| s.has_parameters());
-            let agent = settings.generator.kind == GeneratorKind::Agent;
-            let how = match &settings.generator.endpoint {
-                Some(endpoint) if agent => format!("by an agent with {}", endpoint.model),
-                Some(endpoint) => format!("by {}", endpoint.model),
-                None if agent => "by an agent over the schedule space".into(),
-                None if parameters => "over configurations of parameters".into(),
-                None => "over the schedule space".into(),
-            };
-            format!("{}: search {how}", settings.problem)
+            format!("{}: search {}", settings.problem, settings.about_search())
         },
         run: name_of(folder),
         started: started(facts.started_unix_ms),
         summary: Summary {
             steps: summary.steps,
             seconds: summary.seconds,
+            spent_seconds: summary.spent_seconds,
             start: summary.start.as_ref().map(moment),
             end: summary.end.as_ref().map(moment),
             coverage: summary.coverage,
@@ -240,6 +230,11 @@ fn gather_of(
         roofline: machine
             .filter(|_| !many)
             .and_then(|m| roofline::of_run(folder, &settings, m, summary.best.as_ref())),
+        sizes: (!many)
+            .then(|| roofline::of_folder(folder, &settings.problem, &settings.workloads))
+            .flatten()
+            .map(|problem| measured::sizes(&problem)),
+        noise: measured::noise(outcomes, &summary, &settings),
         attestation: machine
             .and_then(|m| serde_json::from_str(&m.attestation_json).ok())
             .unwrap_or_default(),

@@ -115,7 +115,7 @@ pub fn of_run(
 }
 
 /// The problem of a run with the run's workloads. `None` if it is gone or was edited after the run.
-fn of_folder(folder: &Path, problem: &str, workloads: &[String]) -> Option<Problem> {
+pub(crate) fn of_folder(folder: &Path, problem: &str, workloads: &[String]) -> Option<Problem> {
     let problem = paths::problem(problem).and_then(|p| paths::selected(p, workloads));
     problem
         .ok()

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use flopsmith_actors::role::recorder::{StepLine, files};
+use flopsmith_archive::{Certainty, Fastest};
 use flopsmith_protocol::{
     Measurement, Outcome, PolicyPublished, ProblemId, Purpose, StepMetrics, TechniqueSet,
 };
@@ -58,31 +59,24 @@ pub struct Scalars {
 /// The programs found for a problem so far.
 #[derive(Debug, Default)]
 struct Found {
-    /// GFLOPS and ratio of the best program: of those measured again, once there is one.
-    best: Option<(f64, f64)>,
+    fastest: Fastest,
     /// The best GFLOPS of each technique set with a program that was measured again.
     cells: BTreeMap<TechniqueSet, f64>,
 }
 
 impl Found {
-    /// Notes a converged measurement. `confirmed` says that it repeats an earlier one. The best of many first measurements
-    /// is too high, so it counts only until one was repeated.
-    fn note(&mut self, measured: &Measurement, techniques: TechniqueSet, confirmed: bool) {
-        let first = confirmed && self.cells.is_empty();
-        let counts = confirmed || self.cells.is_empty();
-        let better = self.best.is_none_or(|(best, _)| best < measured.gflops);
-        if first || (counts && better) {
-            self.best = Some((measured.gflops, measured.ratio));
-        }
-        if confirmed {
-            let best = self.cells.entry(techniques).or_default();
-            *best = best.max(measured.gflops);
-        }
+    /// Notes a converged second measurement.
+    fn confirm(&mut self, measured: &Measurement, techniques: TechniqueSet) {
+        let best = self.cells.entry(techniques).or_default();
+        *best = best.max(measured.gflops);
     }
 
     fn state(&self) -> State {
+        let best = self.fastest.best();
+        // A number that did not converge would spoil the scale of a curve.
+        let best = best.filter(|best| best.speed.certainty > Certainty::Imprecise);
         State {
-            best: self.best,
+            best: best.map(|best| (best.speed.gflops, best.ratio)),
             cells: self.cells.len(),
             // The sum of no numbers is -0.
             qd_score: self.cells.values().sum::<f64>() + 0.0,
@@ -93,6 +87,7 @@ impl Found {
 /// A problem after the last outcome of a step.
 #[derive(Debug, Clone, Copy)]
 struct State {
+    /// GFLOPS and ratio of the fastest program.
     best: Option<(f64, f64)>,
     cells: usize,
     /// Sum of the cells' best GFLOPS.
@@ -130,7 +125,12 @@ impl Scalars {
         let measured = outcome.verdict.measurement().filter(|m| m.converged());
         if let (true, Some(measured), Some(techniques)) = (counts, measured, outcome.techniques) {
             let found = self.found.entry(candidate.problem.clone()).or_default();
-            found.note(measured, techniques, again && !measured.reused);
+            if again && !measured.reused {
+                found.confirm(measured, techniques);
+            }
+        }
+        if let Some(found) = self.found.get_mut(&candidate.problem) {
+            found.fastest.note(outcome);
         }
         // Second measurements are of no step.
         if again {

@@ -10,6 +10,7 @@ use flopsmith_actors::role::recorder::{DeadLine, files};
 use flopsmith_actors::role::timer::QUARANTINE;
 use flopsmith_actors::source::endpoint::spending;
 use flopsmith_archive::identity::source_digest;
+use flopsmith_archive::{BestSoFar, Certainty, Claim, Fastest};
 use flopsmith_endpoint::Spending;
 use flopsmith_machine::roofline::Place;
 use flopsmith_measure::Chains;
@@ -55,6 +56,10 @@ pub struct Best {
     pub source: String,
     /// True if it was measured again before it was reported as the best.
     pub measured_again: bool,
+    /// The last speed of a best program, perhaps of another one, that displays of the running run named; none unless the speed
+    /// above was measured after the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub during_run: Option<BestSoFar>,
     /// Training step that wrote it.
     pub step: u64,
     /// Digest of the machine's attestation at its measurement, see `machines.jsonl`.
@@ -81,6 +86,10 @@ pub struct Summary {
     /// Duration of the run over all its sessions, with the measurements before its roles begin and after its end,
     /// seconds.
     pub seconds: f64,
+    /// The part of it that counts for the budget, which displays of the running run show, seconds; none in runs of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_seconds: Option<f64>,
     /// The policy before training; none if it was not evaluated, as in a search.
     pub start: Option<Samples>,
     /// The policy after training; none if it was not evaluated.
@@ -384,6 +393,7 @@ fn sum(
         run: run.to_owned(),
         steps: steps.len() as u64,
         seconds: facts.seconds,
+        spent_seconds: facts.spent_seconds,
         start: of(Purpose::EvaluateStart, begun),
         end: of(Purpose::EvaluateEnd, facts.finished),
         search_correct_rate: Some(searched())
@@ -518,28 +528,27 @@ fn best(outcomes: &[Outcome], certified: &[Certified], refused: &[CandidateId]) 
         return Some(Best {
             samples: certified.record.clone(),
             machine_busy: certified.machine_busy.clone(),
+            during_run: fastest(outcomes, &[]).map(|claim| claim.speed),
             ..Best::of(outcome, &certified.measurement, true)
         });
     }
-    let refused: HashSet<&str> = outcomes
+    let claim = fastest(outcomes, refused)?;
+    let outcome = outcomes
+        .iter()
+        .find(|o| o.candidate.id == claim.candidate)?;
+    let again = claim.speed.certainty == Certainty::Again;
+    Some(Best::of(outcome, outcome.verdict.measurement()?, again))
+}
+
+/// The fastest program by the measurements of the run itself, by the rule of the live view, without the refused ones.
+fn fastest(outcomes: &[Outcome], refused: &[CandidateId]) -> Option<Claim> {
+    let refused = outcomes
         .iter()
         .filter(|o| refused.contains(&o.candidate.id))
-        .map(|o| o.source.as_str())
-        .chain(broken(outcomes))
-        .collect();
-    let fastest = |again: bool| {
-        outcomes
-            .iter()
-            .filter(|o| !refused.contains(o.source.as_str()))
-            .filter(|o| (o.candidate.purpose == Purpose::Certify) == again)
-            .filter_map(|o| Some((o.verdict.measurement()?, o)))
-            .filter(|(m, _)| confirms(m, again))
-            // Sessions differ in the clock frequency of the moment, which changes absolute speeds but not ratios.
-            .max_by(|(a, _), (b, _)| a.compare(b).then(a.gflops.total_cmp(&b.gflops)))
-    };
-    let again = fastest(true);
-    let (measurement, outcome) = again.or_else(|| fastest(false))?;
-    Some(Best::of(outcome, measurement, again.is_some()))
+        .map(|o| o.source.as_str());
+    let mut fastest = Fastest::without(refused.chain(broken(outcomes)));
+    outcomes.iter().for_each(|outcome| fastest.note(outcome));
+    fastest.best().cloned()
 }
 
 impl Best {
@@ -552,6 +561,7 @@ impl Best {
             vector_bits: outcome.vector_bits,
             source: outcome.source.clone(),
             measured_again,
+            during_run: None,
             step: outcome.candidate.step,
             attestation: measurement.attestation.clone(),
             samples: measurement.samples.as_ref().map(|a| a.digest.to_string()),

@@ -7,17 +7,26 @@ use crate::console::say;
 /// Writes progress lines to stderr.
 pub struct Ticker {
     terminal: bool,
-    /// Without a terminal, one line in `every` is written.
-    every: u64,
+    /// Without a terminal, one line in `every` is written, or none.
+    every: Option<u64>,
     open: bool,
 }
 
 impl Ticker {
     /// Makes a ticker that writes one line in `every` if stderr is no terminal.
     pub fn new(every: u64) -> Self {
+        Self::with(Some(every.max(1)))
+    }
+
+    /// Makes a ticker that writes to a terminal only.
+    pub fn on_terminals() -> Self {
+        Self::with(None)
+    }
+
+    fn with(every: Option<u64>) -> Self {
         Self {
             terminal: io::stderr().is_terminal(),
-            every: every.max(1),
+            every,
             open: false,
         }
     }
@@ -25,12 +34,19 @@ impl Ticker {
     /// `number` things of `total` are done.
     pub fn tick(&mut self, number: u64, total: u64, words: impl FnOnce() -> String) {
         if self.terminal {
-            // A write error on stderr is ignored: there is no other place to report it.
-            let _ = write!(io::stderr(), "\r\x1b[K{}", words());
-            let _ = io::stderr().flush();
+            overwrite(&words());
             self.open = true;
-        } else if number.is_multiple_of(self.every) || number == total {
+        } else if let Some(every) = self.every
+            && (number.is_multiple_of(every) || number == total)
+        {
             say(&words());
+        }
+    }
+
+    /// Removes the overwritten line.
+    pub fn clear(&mut self) {
+        if std::mem::take(&mut self.open) {
+            overwrite("");
         }
     }
 
@@ -40,6 +56,12 @@ impl Ticker {
             say("");
         }
     }
+}
+
+fn overwrite(words: &str) {
+    // A write error on stderr is ignored: there is no other place to report it.
+    let _ = write!(io::stderr(), "\r\x1b[K{words}");
+    let _ = io::stderr().flush();
 }
 
 impl Drop for Ticker {

@@ -7,9 +7,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
 use flopsmith_actors::node::Context;
-use flopsmith_actors::role::recorder::Progress;
+use flopsmith_actors::role::recorder::{Progress, StepLine};
 use flopsmith_actors::role::timer::QUARANTINE;
-use flopsmith_protocol::Purpose;
+use flopsmith_archive::BestSoFar;
+use flopsmith_config::Settings;
+use flopsmith_protocol::{CandidateFault, Purpose};
 use flopsmith_report::live::{self, Live};
 use tokio::sync::watch;
 
@@ -177,30 +179,16 @@ fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
     let shares = cores.shares();
     let asked = context.asked();
     let last = progress.last.clone().unwrap_or_default();
-    let stages = settings.sqd.stages();
     let problems = context.problems().count();
     let many = settings.has_many();
-    let name_of = |stage: u32| {
-        // Each of many problems has stages of its own.
-        if many {
-            return String::new();
-        }
-        let stage = stages.get(stage as usize);
-        stage.map(|s| s.name.clone()).unwrap_or_default()
-    };
+    let best = progress.best.as_ref();
     Live {
         step: progress.step,
         purpose: phase(progress.purpose).into(),
         stage: progress.stage,
-        stage_name: name_of(progress.stage),
+        stage_name: stage_name(settings, progress.stage),
         permitted: progress.permitted.clone(),
         outcomes: progress.outcomes,
-        last_step: last.step,
-        last_purpose: phase(last.purpose).into(),
-        last_stage: last.stage,
-        last_stage_name: name_of(last.stage),
-        correct_rate: last.correct_rate,
-        mean_gflops: last.mean_gflops,
         refused: progress
             .refused
             .iter()
@@ -213,9 +201,9 @@ fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
             .unwrap_or_default(),
         // A stream has more problems than the context, which has those of its evaluations.
         solved: many.then_some((progress.solved, problems.max(progress.tried))),
-        best_gflops: progress.best.map(|b| b.0),
-        best_techniques: progress.best.map(|b| b.1),
-        worst: progress.worst.clone(),
+        best: best.map(|best| shown(best.speed)),
+        best_techniques: best.map(|best| best.techniques),
+        worst: best.and_then(|best| best.worst.clone()),
         peak_gflops: progress.machine.as_ref().map(|m| m.peak_gflops),
         cells: progress.cells,
         total_outcomes: progress.total,
@@ -228,6 +216,62 @@ fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
         trouble: asked.trouble,
         elapsed_seconds: elapsed,
         budget_seconds: settings.budget_seconds,
+        ..of_step(&last, settings, problems)
+    }
+}
+
+/// A complete step in one line, by the same function as in the live view of the run. `problems` is the number of problems
+/// of a run over many.
+pub fn told(line: &StepLine, settings: &Settings, problems: usize) -> String {
+    live::line(&of_step(line, settings, problems))
+}
+
+/// The part of the live view that is about a complete step.
+fn of_step(line: &StepLine, settings: &Settings, problems: usize) -> Live {
+    let many = settings.has_many() || problems > 1;
+    // The other kinds are no reasons for a refusal.
+    let is_fault = |kind: &str| CandidateFault::ALL.iter().any(|fault| fault.name() == kind);
+    let refused = line.outcomes.iter().filter(|(kind, _)| is_fault(kind));
+    let mut refused: Vec<(String, u64)> = refused
+        .map(|(kind, count)| (kind.clone(), *count))
+        .collect();
+    refused.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    Live {
+        last_step: line.step,
+        last_purpose: phase(line.purpose).into(),
+        last_stage: line.stage,
+        last_stage_name: stage_name(settings, line.stage),
+        samples: line.samples.into(),
+        correct_rate: line.correct_rate,
+        mean_gflops: line.mean_gflops,
+        so_far: line.so_far.map(|so_far| live::SoFar {
+            best: so_far.best.map(shown),
+            cells: so_far.cells,
+            solved: many.then(|| {
+                let tried = problems.max(so_far.tried as usize);
+                (so_far.solved as usize, tried)
+            }),
+        }),
+        solved: many.then_some((0, problems)),
+        refused,
+        ..Live::default()
+    }
+}
+
+/// The name of a stage; empty in a run over many problems, each of which has stages of its own.
+fn stage_name(settings: &Settings, stage: u32) -> String {
+    if settings.has_many() {
+        return String::new();
+    }
+    let stages = settings.sqd.stages();
+    let stage = stages.get(stage as usize);
+    stage.map(|s| s.name.clone()).unwrap_or_default()
+}
+
+fn shown(best: BestSoFar) -> live::Best {
+    live::Best {
+        gflops: best.gflops,
+        certainty: best.certainty.words().to_owned(),
     }
 }
 
@@ -244,11 +288,70 @@ fn phase(purpose: Option<Purpose>) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use flopsmith_actors::role::recorder::SoFar;
+    use flopsmith_archive::Certainty;
+
+    use super::*;
+
     #[test]
     fn dates() {
-        assert_eq!(super::civil(0), (1970, 1, 1));
-        assert_eq!(super::civil(59), (1970, 3, 1));
-        assert_eq!(super::civil(11_016), (2000, 2, 29));
-        assert_eq!(super::civil(20_778), (2026, 11, 21));
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(59), (1970, 3, 1));
+        assert_eq!(civil(11_016), (2000, 2, 29));
+        assert_eq!(civil(20_778), (2026, 11, 21));
+    }
+
+    #[test]
+    fn a_step_is_told_with_the_best_program_so_far_and_its_certainty() {
+        let best = BestSoFar {
+            gflops: 38.0,
+            certainty: Certainty::Once,
+        };
+        let line = StepLine {
+            step: 3,
+            purpose: Some(Purpose::EvaluateStart),
+            samples: 64,
+            correct_rate: 0.5,
+            mean_gflops: 12.5,
+            best_gflops: 40.0,
+            so_far: Some(SoFar {
+                best: Some(best),
+                cells: 2,
+                solved: 1,
+                tried: 1,
+            }),
+            ..StepLine::default()
+        };
+        let one = Settings {
+            problem: "dgemm".into(),
+            ..Settings::default()
+        };
+        let said = told(&line, &one, 0);
+        assert!(
+            said.starts_with("step 3 · evaluation before · stage 0 "),
+            "{said}"
+        );
+        let numbers = " · correct 50 % of 64 programs · mean 12.50 GFLOPS · best so far 38.00 GFLOPS (measured once) · 2 technique sets confirmed";
+        assert!(said.ends_with(numbers), "{said}");
+        // Speeds of different problems cannot be compared.
+        let many = Settings {
+            problems: vec!["dgemm".into(), "dot".into()],
+            ..Settings::default()
+        };
+        let said = told(&line, &many, 2);
+        let expected = "step 3 · evaluation before · correct 50 % of 64 programs · 1 of 2 problems solved · 2 technique sets confirmed";
+        assert_eq!(said, expected);
+        let poor = StepLine {
+            correct_rate: 0.0,
+            outcomes: [("compile_error", 3), ("format", 61), ("bus", 70)]
+                .map(|(kind, count)| (kind.to_owned(), count))
+                .into(),
+            ..line
+        };
+        let said = told(&poor, &one, 0);
+        assert!(
+            said.ends_with(" · refused: format 61, compile_error 3"),
+            "{said}"
+        );
     }
 }

@@ -42,7 +42,7 @@ pub struct Service {
     state: Mutex<State>,
     /// Notified when there is a program to evaluate, or none any more.
     work: Condvar,
-    /// The machine: an evaluation or a build beside the evaluations holds it. Whoever waits longest gets it next.
+    /// The machine: an evaluation or a build beside the evaluations holds it. The one that waits longest gets it next.
     turn: Arc<tokio::sync::Mutex<()>>,
     /// Held while a request becomes a job: two requests with one idempotency key are one job.
     submitting: Mutex<()>,

@@ -326,13 +326,9 @@ impl Bench {
             true => &self.sanitizing,
             false => &self.plain,
         };
-        let verifier = &mut self.verifier;
-        let last_look = purpose != Purpose::Screen;
-        let mut prepared =
-            evaluator.prepare(program.language, &program.source, verifier, last_look);
-        if certifies {
-            prepared.verify_other_layouts(verifier);
-        }
+        let standard = flopsmith_measure::Purpose::from(purpose);
+        let (language, source) = (program.language, &program.source);
+        let prepared = evaluator.prepare(language, source, &mut self.verifier, standard.into());
         let reference = self.reference(Grade::of(purpose)).cloned();
         let reference = reference.ok_or_else(|| {
             Failure::infrastructure(InfrastructureCause::Baseline, "no reference was measured")
@@ -349,7 +345,7 @@ impl Bench {
             let of_reference = reference.speeds.machine_busy.as_deref();
             busy = idle_wait::resting_on(of_reference, disturbance(waited)?);
         }
-        let mut done = prepared.time(&mut self.timer, purpose.into(), None);
+        let mut done = prepared.time(&mut self.timer, standard, None);
         if let Verdict::Measured { measurement } = &mut done.verdict {
             // The timer may have been made anew since the reference was measured.
             let speeds = &reference.speeds;

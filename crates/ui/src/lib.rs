@@ -19,7 +19,6 @@
 mod access;
 mod chart;
 mod cluster;
-mod diff;
 mod find;
 mod http;
 mod index;

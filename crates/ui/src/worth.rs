@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use flopsmith_actors::peaks::Peaks;
-use flopsmith_config::Settings;
+use flopsmith_config::{Algorithm, Settings};
 use flopsmith_protocol::{GroupId, Outcome, Purpose};
 use flopsmith_reward::advantage::is_flat;
 use flopsmith_reward::{Context, group_advantages, sharing};
@@ -24,9 +24,11 @@ pub struct Worth {
 pub fn has_advantages(settings: &Settings, samples: &[Outcome]) -> bool {
     let mut samples = samples.iter().map(|outcome| outcome.candidate.purpose);
     // PPO computes advantages by a value model, and conversations share rewards between turns.
-    settings.ppo.is_none()
-        && settings.turns.most <= 1
-        && samples.all(|purpose| purpose == Purpose::Train)
+    let in_groups = match settings.algorithm() {
+        Algorithm::Grpo(_) => settings.turns.most <= 1,
+        Algorithm::Ppo(_) => false,
+    };
+    in_groups && samples.all(|purpose| purpose == Purpose::Train)
 }
 
 /// The worth of all samples of a step, in their order. `best` is the best speed of a sample's stage before the step.

@@ -7,7 +7,7 @@ use flopsmith_test_support::{
 use super::*;
 use crate::ledger::Sample;
 use flopsmith_config::recipe::Returns;
-use flopsmith_config::{FlatGroups, GrpoConfig, PpoConfig};
+use flopsmith_config::{FlatGroups, GrpoConfig, Loss, PpoConfig};
 
 fn measured(gflops: f64, share_of_peak: f64) -> Verdict {
     let measured = Measured::at(gflops).share_of_peak(share_of_peak);

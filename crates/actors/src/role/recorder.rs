@@ -20,7 +20,7 @@ use crate::skipped;
 mod book;
 mod folder;
 
-pub use book::{Progress, Refused, StepLine, step_lines};
+pub use book::{Progress, Refused, SoFar, StepLine, step_lines};
 use folder::Files;
 pub use folder::{DeadLine, note_machine};
 

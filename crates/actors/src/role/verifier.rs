@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use flopsmith_bus::{Delivery, Worker};
+use flopsmith_evaluate::{Look, random};
 use flopsmith_measure::{Checked, Report, Thoroughness};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{CandidateRef, Compiled, Failure, Purpose, Technique, Verified};
@@ -160,18 +161,13 @@ impl Verifier {
     }
 }
 
-/// True if this program is measured to count: to become an elite, or for a number to publish.
-fn is_to_count(candidate: &CandidateRef) -> bool {
-    candidate.purpose == Purpose::Certify || candidate.finalist
-}
-
-/// A new program gets the cheap verification. A program that is measured once more is to count, as an elite or in a
-/// report, so it gets the full one.
-fn thoroughness(candidate: &CandidateRef) -> Thoroughness {
-    if is_to_count(candidate) {
-        Thoroughness::Full
+/// A new program gets a first look. A program that is measured once more is to count, as an elite or in a report, so it
+/// gets a full one. Other code layouts are built and verified by the timer, if it certifies.
+fn look_at(candidate: &CandidateRef) -> Look {
+    if candidate.purpose == Purpose::Certify || candidate.finalist {
+        Look::Full
     } else {
-        Thoroughness::Screening
+        Look::Screening
     }
 }
 
@@ -263,8 +259,10 @@ async fn judge(
     let host = &stage_context.context.host;
     let object = host.store.get(&message.object).await?;
     let _lease = host.cores.one("verify").await;
-    let seed = rand_seed();
-    let thoroughness = thoroughness(&message.candidate);
+    // The seeds are secrets, and no part of a run's reproducible seed.
+    let seed = random();
+    let look = look_at(&message.candidate);
+    let thoroughness = look.thoroughness();
     let began = Instant::now();
     let work = {
         let stage_context = Arc::clone(&stage_context);
@@ -273,25 +271,17 @@ async fn judge(
     let report = work.await;
     *seconds = began.elapsed().as_secs_f32();
     let mut report = report??;
-    if is_to_count(&message.candidate)
+    if look.sanitizes()
         && let Some(last_look) = stage_context.last_look.clone()
     {
         let source = message.source.clone();
         let openmp = message.techniques.contains(Technique::Openmp);
-        let look = tokio::task::spawn_blocking(move || last_look.check(&source, openmp));
-        let checked = look.await;
+        let check = tokio::task::spawn_blocking(move || last_look.check(&source, openmp));
+        let checked = check.await;
         *seconds = began.elapsed().as_secs_f32();
         let checked = checked??;
         report.seconds += checked.seconds;
         tracing::debug!(candidate = %message.candidate.id, seconds = checked.seconds, left_out = ?checked.left_out, "sanitizers found nothing");
     }
     Ok(report)
-}
-
-/// The verifier's seeds are secrets, not part of a run's reproducible seed.
-fn rand_seed() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    std::collections::hash_map::RandomState::new()
-        .build_hasher()
-        .finish()
 }

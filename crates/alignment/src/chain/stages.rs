@@ -19,6 +19,7 @@ use flopsmith_protocol::Sampling;
 use flopsmith_recipes::pairs::{self, Aim};
 use flopsmith_recipes::{is_unfinished, rlpf, starter};
 use flopsmith_run::console::{say, usage};
+use flopsmith_run::digits::time;
 use flopsmith_run::exit::{INFRASTRUCTURE, INTERRUPTED, OK};
 use flopsmith_run::jsonl;
 use flopsmith_run::ticker::Ticker;
@@ -399,7 +400,7 @@ fn by_problem(programs: &[Program]) -> Vec<String> {
     all.into_iter()
         .map(|(problem, (count, correct, fastest))| {
             let fastest = match fastest.is_finite() {
-                true => format!(", the fastest takes {fastest:.3e} s a call"),
+                true => format!(", the fastest takes {} a call", time(fastest)),
                 false => "; nothing is learned on this problem".to_owned(),
             };
             format!("{problem}: {correct} of {count} programs are correct{fastest}")
@@ -464,7 +465,7 @@ mod tests {
         assert_eq!(
             by_problem(&programs),
             [
-                "axpy: 2 of 3 programs are correct, the fastest takes 1.000e-3 s a call",
+                "axpy: 2 of 3 programs are correct, the fastest takes 1.000 ms a call",
                 "dot: 0 of 1 programs are correct; nothing is learned on this problem",
             ]
         );

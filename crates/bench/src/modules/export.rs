@@ -13,7 +13,7 @@ use flopsmith_run::console::usage;
 use flopsmith_run::output::Output;
 use serde_json::{Map, Value, json};
 
-use super::levels::{BASELINES, is_correct, speedup};
+use super::levels::{BASELINES, is_correct, is_decided, speedup};
 
 /// A tool with a format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,12 +114,12 @@ pub fn prepare(exports: &[Export], problems: &[&Problem]) -> Result<Vec<Prepared
     prepared.collect()
 }
 
-/// Writes the files; none without any result.
+/// Writes the files; none without any result. A candidate that was only compiled is none: these formats know right and wrong.
 ///
 /// # Errors
 /// If a file cannot be written.
 pub fn write(prepared: Vec<Prepared>, all: &[Judged<'_>], setting: &Setting<'_>) -> Result<()> {
-    if all.is_empty() {
+    if !all.iter().any(|judged| is_decided(judged.outcome)) {
         return Ok(());
     }
     for file in prepared {
@@ -138,7 +138,7 @@ pub fn write(prepared: Vec<Prepared>, all: &[Judged<'_>], setting: &Setting<'_>)
 /// KernelBench's results: samples by the number of the problem, or by its identifier if KernelBench has no such problem.
 fn results(all: &[Judged<'_>], setting: &Setting<'_>) -> BTreeMap<String, Vec<Value>> {
     let mut results: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-    for judged in all {
+    for judged in all.iter().filter(|judged| is_decided(judged.outcome)) {
         let number = kernelbench::number(judged.problem).map(|number| number.to_string());
         let id = number.unwrap_or_else(|| judged.problem.id.clone());
         results.entry(id).or_default().push(sample(judged, setting));
@@ -318,7 +318,7 @@ fn of_signature(detail: &str) -> &'static str {
 mod tests {
     use super::*;
     use crate::modules::candidates::tests::problem;
-    use crate::modules::levels::tests::{measured, refused};
+    use crate::modules::levels::tests::{compiled, measured, refused};
 
     const WORKER: &str = include_str!("../../../module/python/worker.py");
 
@@ -366,14 +366,18 @@ mod tests {
             refused(CandidateFault::WrongResult, "off"),
         );
         let cheat = refused(CandidateFault::ForbiddenSymbol, "`os`");
-        let all = [&fast, &wrong, &cheat];
+        let unknown = compiled();
+        let all = [&fast, &wrong, &cheat, &unknown];
         let all: Vec<Judged> = (0..)
             .zip(all)
             .map(|(n, of)| judged(&problem, n, of))
             .collect();
         let results = json!(results(&all, &setting(&environment)));
         let samples = &results["19"];
+        // A program that was only compiled is neither right nor wrong.
         assert_eq!(samples.as_array().unwrap().len(), 3);
+        let traces = traces(&judged(&problem, 3, &unknown), &setting(&environment));
+        assert!(traces.is_empty(), "{traces:?}");
         for (sample, compiled, correct, runtime) in [
             (0usize, true, true, 2.0),
             (1, true, false, -1.0),

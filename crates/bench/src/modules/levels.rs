@@ -18,7 +18,8 @@ pub const BASELINES: [&str; 3] = ["fastest", "eager", "inductor"];
 pub struct Samples<'a> {
     /// The level.
     pub level: u8,
-    /// The outcomes; none for a problem that nobody solved or that this machine failed to evaluate.
+    /// The outcomes that are [decided](is_decided); none for a problem that nobody solved or that this machine failed to
+    /// evaluate.
     pub outcomes: Vec<&'a Outcome>,
 }
 
@@ -37,9 +38,17 @@ pub struct Figures {
     speedup: Option<f64>,
 }
 
-/// True if the candidate was not refused.
+/// True if the candidate was found right.
 pub fn is_correct(outcome: &Outcome) -> bool {
-    !matches!(outcome.verdict, Verdict::Refused(_))
+    matches!(
+        outcome.verdict,
+        Verdict::Measured { .. } | Verdict::Verified { .. }
+    )
+}
+
+/// True if the candidate was found right or wrong. One that was only compiled is neither: this machine could not verify it.
+pub fn is_decided(outcome: &Outcome) -> bool {
+    !matches!(outcome.verdict, Verdict::Compiled { .. })
 }
 
 /// The speedup relative to a baseline, as the geometric mean over the workloads; none without a time.
@@ -144,7 +153,7 @@ pub fn to_json(figures: &[Figures]) -> Value {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 pub(super) mod tests {
-    use flopsmith_module::{Failure, Samples as Calls, Timed};
+    use flopsmith_module::{Failure, NOT_VERIFIED, Samples as Calls, Timed};
     use flopsmith_protocol::{CandidateFault, StopReason};
 
     use super::*;
@@ -177,6 +186,19 @@ pub(super) mod tests {
             techniques: None,
             compile_seconds: 1.0,
             largest_error: Some(0.25),
+        }
+    }
+
+    /// The outcome of a candidate that was only compiled.
+    pub fn compiled() -> Outcome {
+        Outcome {
+            verdict: Verdict::Compiled {
+                detail: NOT_VERIFIED,
+                kernels: Vec::new(),
+            },
+            techniques: None,
+            compile_seconds: 1.0,
+            largest_error: None,
         }
     }
 
@@ -236,6 +258,8 @@ pub(super) mod tests {
             json["levels"][1]["fast_p"],
             json!({ "1": 0.25, "1.5": 0.25, "2": 0.25 })
         );
+        assert!(is_decided(&wrong) && !is_correct(&wrong));
+        assert!(!is_decided(&compiled()) && !is_correct(&compiled()));
         let lines = lines(&figures);
         assert!(lines[0].contains("fast_1.5"), "{lines:?}");
         assert!(lines[1].contains("37.5 %"), "{lines:?}");

@@ -12,6 +12,7 @@ use flopsmith_module::{
     Architecture, Environment, Evaluator, INTERPRETATION, Options, Outcome, Problem,
 };
 use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::digits::counted;
 use flopsmith_run::idle_wait::{self, Patience, Waited};
 use flopsmith_run::interrupt::{self, CancellationToken};
 use flopsmith_run::{exit, local, measuring_lock, paths};
@@ -21,6 +22,7 @@ use super::export::{self, Export, Judged, Setting};
 use super::levels::{self, Samples};
 use super::{header, line, print, rank, select};
 use crate::Format;
+use crate::announce::waiting;
 use crate::threads::{self, ThreadCount};
 
 /// The request of a user.
@@ -46,7 +48,7 @@ pub struct Order<'a> {
     pub format: Format,
     /// Files in the formats of other tools.
     pub exports: &'a [Export],
-    /// The GPUs for which kernels of Triton are compiled; the default ones if there is none.
+    /// The GPUs for which kernels of Triton and of CUDA C++ are compiled; the default ones if there is none.
     pub architectures: &'a [Architecture],
 }
 
@@ -71,6 +73,7 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     let solved: Vec<&Problem> = work.iter().map(|(problem, _)| *problem).collect();
     let exports = export::prepare(order.exports, &solved)?;
     let cores = cores(order.threads)?;
+    announce(&work, order.wait);
     measuring_lock::announce(&format!("bench --problem {}", order.problem_name));
     let listening = interrupt::Watch::start()?;
     let mut session = Session {
@@ -96,6 +99,21 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     }
     session.print(&problems)?;
     Ok(session.exit_code())
+}
+
+/// Says what is going to be done, since it takes minutes.
+fn announce(work: &[(&Problem, &[Sample])], wait: Duration) {
+    let programs: usize = work.iter().map(|(_, samples)| samples.len()).sum();
+    let workloads: usize = work.iter().map(|(of, _)| of.workloads.len()).sum();
+    say(&format!(
+        "{} for {} at {}, compared with eager PyTorch and TorchInductor; kernels of Triton are verified and not timed",
+        counted(programs as u64, "program"),
+        counted(work.len() as u64, "module"),
+        counted(workloads as u64, "workload")
+    ));
+    if let Some(line) = waiting(wait, "") {
+        say(&line);
+    }
 }
 
 /// A candidate that was evaluated.
@@ -182,16 +200,25 @@ impl<'a> Session<'a> {
         }
         self.environment = Some(environment);
         for sample in samples {
-            let look = || idle_wait::used(&self.watched);
-            let busy = match self.patience.wait(look, self.stopped) {
-                Waited::Idle => None,
-                Waited::Busy(why) => Some(why),
-                Waited::Stopped => return Ok(()),
-            };
+            if self.stopped.is_cancelled() {
+                return Ok(());
+            }
             let file = sample.candidate.file.display();
             say(&format!("evaluating {file}…"));
-            let outcome = match evaluator.evaluate(&sample.candidate.source) {
-                Ok(outcome) => outcome,
+            // A candidate that is refused before its calls needs no quiet machine.
+            let mut busy = None;
+            let (patience, watched, stopped) = (&mut self.patience, &self.watched, self.stopped);
+            let mut go_on = || match patience.wait(|| idle_wait::used(watched), stopped) {
+                Waited::Idle => true,
+                Waited::Busy(why) => {
+                    busy = Some(why);
+                    true
+                }
+                Waited::Stopped => false,
+            };
+            let outcome = match evaluator.evaluate_when(&sample.candidate.source, &mut go_on) {
+                Ok(Some(outcome)) => outcome,
+                Ok(None) => return Ok(()),
                 // Ctrl-C also reaches the called processes, so a failure after it has no meaning.
                 Err(_) if self.stopped.is_cancelled() => return Ok(()),
                 Err(error) => {
@@ -253,9 +280,10 @@ impl<'a> Session<'a> {
         }
         let of = |problem: &Problem| {
             let of = self.done.iter().filter(|d| d.problem.id == problem.id);
+            let outcomes = of.map(|done| &done.outcome);
             Samples {
                 level: problem.level,
-                outcomes: of.map(|done| &done.outcome).collect(),
+                outcomes: outcomes.filter(|o| levels::is_decided(o)).collect(),
             }
         };
         let figures = levels::figures(&problems.iter().map(of).collect::<Vec<_>>());
@@ -270,16 +298,21 @@ impl<'a> Session<'a> {
     }
 
     fn exit_code(&self) -> u8 {
-        let is_correct = |done: &Done<'_>| levels::is_correct(&done.outcome);
         if self.stopped.is_cancelled() {
-            exit::INTERRUPTED
-        } else if self.failed {
-            exit::INFRASTRUCTURE
-        } else if self.done.iter().all(is_correct) {
-            exit::OK
-        } else {
-            exit::CANDIDATE
+            return exit::INTERRUPTED;
         }
+        code(self.failed, self.done.iter().map(|done| &done.outcome))
+    }
+}
+
+/// The exit code of a session that was not interrupted; `failed` is true if this machine failed to evaluate a problem.
+fn code<'a>(failed: bool, outcomes: impl Iterator<Item = &'a Outcome> + Clone) -> u8 {
+    if failed || !outcomes.clone().all(levels::is_decided) {
+        exit::INFRASTRUCTURE
+    } else if outcomes.clone().all(levels::is_correct) {
+        exit::OK
+    } else {
+        exit::CANDIDATE
     }
 }
 
@@ -297,8 +330,10 @@ enum Next {
 /// The work after an error; `keeps` is true if there are results or other problems.
 fn next(error: &flopsmith_module::Error, keeps: bool) -> Next {
     match error {
-        // Other programs may need no Triton.
-        flopsmith_module::Error::Triton { .. } => Next::Program,
+        // Other programs may need no Triton and no nvcc.
+        flopsmith_module::Error::Triton { .. } | flopsmith_module::Error::Cuda { .. } => {
+            Next::Program
+        }
         _ if keeps => Next::Problem,
         _ => Next::Nothing,
     }
@@ -343,11 +378,31 @@ fn setting<'a>(environment: &'a Environment, cores: &[usize]) -> Setting<'a> {
 #[cfg(test)]
 mod tests {
     use flopsmith_module::Error;
+    use flopsmith_protocol::CandidateFault;
 
     use super::*;
+    use crate::modules::levels::tests::{compiled, measured, refused};
 
     #[test]
-    fn an_error_keeps_results_and_a_missing_triton_keeps_other_programs() {
+    fn a_program_that_was_only_compiled_is_no_success_and_no_fault() {
+        let (right, wrong) = (
+            measured(2.0, 2.0),
+            refused(CandidateFault::WrongResult, "off"),
+        );
+        let unknown = compiled();
+        for (failed, outcomes, expected) in [
+            (false, vec![&right], exit::OK),
+            (false, vec![&right, &wrong], exit::CANDIDATE),
+            (true, vec![&right], exit::INFRASTRUCTURE),
+            (false, vec![&unknown, &right], exit::INFRASTRUCTURE),
+            (false, vec![&wrong, &unknown], exit::INFRASTRUCTURE),
+        ] {
+            assert_eq!(code(failed, outcomes.iter().copied()), expected);
+        }
+    }
+
+    #[test]
+    fn an_error_keeps_results_and_a_missing_tool_keeps_other_programs() {
         let triton = Error::Triton {
             python: "python3".into(),
             missing: "Triton",
@@ -356,7 +411,11 @@ mod tests {
             process: "the reference",
             detail: "it ended".into(),
         };
+        let cuda = Error::Cuda {
+            detail: "no nvcc was found".into(),
+        };
         assert_eq!(next(&triton, false), Next::Program);
+        assert_eq!(next(&cuda, false), Next::Program);
         assert_eq!(next(&broken, true), Next::Problem);
         assert_eq!(next(&broken, false), Next::Nothing);
     }

@@ -1,12 +1,14 @@
 //! Solutions of FlashInfer-Bench (`solution.json`) as candidates for modules.
 //!
 //! A solution has one Python file whose entry point is a class `ModelNew`, or a function of the inputs that returns the
-//! results. A function is wrapped into a `ModelNew` without parameters.
+//! results; or one file of CUDA C++ with such a function. A function is wrapped into a `ModelNew` without parameters.
+
+mod cuda;
 
 use serde::Deserialize;
 
 /// The languages that a module may be written in; C++ stands inline in the Python file.
-const LANGUAGES: [&str; 4] = ["python", "pytorch", "triton", "cpp"];
+const LANGUAGES: [&str; 5] = ["python", "pytorch", "triton", "cpp", "cuda"];
 
 /// A solution as a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,13 +79,14 @@ pub fn read(text: &str) -> Result<Solution, String> {
     }
     let [source] = fields.sources.as_slice() else {
         return Err(format!(
-            "`sources` has {} files; a module has one Python file",
+            "`sources` has {} files; a module has one Python file, or one of CUDA C++",
             fields.sources.len()
         ));
     };
-    if !source.path.ends_with(".py") {
+    let in_cuda = source.path.ends_with(".cu");
+    if !in_cuda && !source.path.ends_with(".py") {
         return Err(format!(
-            "`sources` has {}; a module has one Python file (.py)",
+            "`sources` has {}; a module has one Python file (.py), or one of CUDA C++ (.cu)",
             source.path
         ));
     }
@@ -97,6 +100,7 @@ pub fn read(text: &str) -> Result<Solution, String> {
         ));
     }
     let source = match entry {
+        function if in_cuda => cuda::wrapped(&source.content, function)?,
         "ModelNew" => source.content.clone(),
         function => wrapped(&source.content, function)?,
     };
@@ -286,12 +290,28 @@ def run(
     }
 
     #[test]
+    fn a_file_of_cuda_gets_the_python_around_it() {
+        let mut given = solution();
+        given["spec"]["languages"] = json!(["cuda"]);
+        given["spec"]["entry_point"] = json!("main.cu::run");
+        given["sources"][0] = json!({
+            "path": "main.cu", "content": "torch::Tensor run(torch::Tensor x) { return x; }",
+        });
+        let read = read(&given.to_string()).unwrap();
+        assert!(
+            read.source.contains("return extension.run(x0)"),
+            "{}",
+            read.source
+        );
+    }
+
+    #[test]
     fn each_field_that_a_module_cannot_follow_is_named() {
         for (place, value, field) in [
             (
                 "/spec/languages",
-                json!(["python", "cuda"]),
-                "`spec.languages` has cuda",
+                json!(["python", "hip"]),
+                "`spec.languages` has hip",
             ),
             ("/spec/languages", json!([]), "`spec.languages` is missing"),
             (
@@ -302,7 +322,11 @@ def run(
             ("/spec/entry_point", json!("main.py"), "`spec.entry_point`"),
             ("/spec/entry_point", json!("other.py::run"), "other.py"),
             ("/spec/entry_point", json!("main.py::walk"), "names walk"),
-            ("/sources/0/path", json!("main.cu"), "`sources` has main.cu"),
+            (
+                "/sources/0/path",
+                json!("main.cpp"),
+                "`sources` has main.cpp",
+            ),
             ("/sources", json!([]), "`sources` has 0 files"),
             ("/definition", json!(7), "invalid type"),
         ] {

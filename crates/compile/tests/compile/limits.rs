@@ -64,10 +64,24 @@ fn deep_nesting_neither_kills_the_stage_nor_passes() {
         CandidateFault::ForbiddenConstruct
     );
     let blocks = format!("void f(void){{{}{}}}", "{".repeat(5000), "}".repeat(5000));
-    assert!(matches!(
-        fault(&blocks),
-        CandidateFault::MissingEntry | CandidateFault::CompileError
-    ));
+    assert_eq!(fault(&blocks), CandidateFault::ForbiddenConstruct);
+}
+
+#[test]
+fn macros_that_make_megabytes_are_refused_before_the_analysis() {
+    let mut macros = "#define M0(x) x+x\n".to_owned();
+    for i in 1..19 {
+        macros.push_str(&format!("#define M{i}(x) M{}(x)+M{}(x)\n", i - 1, i - 1));
+    }
+    let entry = "void dgemm(int n,const double*A,const double*B,double*C)";
+    let source = format!("{macros}{entry}{{C[0]=M18(1);}}");
+    match compiler().compile(problem(), &source, TechniqueSet::all()) {
+        Err(Failure::Candidate { fault, detail }) => {
+            assert_eq!(fault, CandidateFault::CompileLimit, "{detail}");
+            assert!(detail.contains("after preprocessing"), "{detail}");
+        }
+        other => panic!("{:?}", other.map(|b| b.techniques)),
+    }
 }
 
 #[test]

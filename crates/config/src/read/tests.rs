@@ -94,7 +94,6 @@ fn overrides_reach_nested_tables_and_are_checked() {
 
 #[test]
 fn dr_grpo_divides_advantages_by_nothing_unless_told_otherwise() {
-    use flopsmith_reward::Scale;
     let scale = |text: &str, set: &[&str]| {
         let set: Vec<String> = set.iter().map(|s| (*s).to_owned()).collect();
         parse(text, "x.toml", &set).expect("usable").advantage.scale

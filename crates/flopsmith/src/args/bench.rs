@@ -119,8 +119,8 @@ pub struct Bench {
     /// this folder. Existing files stay: new ones are called NAME-2 and so on. With --watch they replace the program's earlier ones.
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
-    /// Keep running, measure a program again whenever it is saved, and report by how much it became faster or slower.
-    /// Ctrl-C ends the command.
+    /// Keep running, measure a program again whenever it is saved, and report by how much it became faster or slower. For
+    /// each saved file the wait for a quiet machine (--wait) has its whole time again. Ctrl-C ends the command.
     #[arg(long)]
     pub watch: bool,
     /// Write the raw samples to this file as JSON, with source and attestation; for one FILE at one number of threads.
@@ -152,7 +152,7 @@ pub struct Bench {
     /// does this.
     #[arg(long, env = "FLOPSMITH_SANITIZE", value_parser = BoolishValueParser::new())]
     pub sanitize: bool,
-    /// Compile kernels of Triton for these GPUs, by compute capability: 80,90 without this option (modules only).
+    /// Compile kernels of Triton and CUDA for these GPUs, by compute capability: 80,90 without this option (modules only).
     #[arg(
         long,
         value_name = "N,...",

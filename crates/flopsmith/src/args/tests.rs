@@ -17,6 +17,7 @@ fn commands_with_json_output_report_errors_as_json() {
         "flopsmith config check a.toml",
         "flopsmith replay",
         "flopsmith runs",
+        "flopsmith runs list",
         "flopsmith bench a.c --problem dgemm",
         "flopsmith eval models/starter --problem dgemm",
         "flopsmith eval compare a b",
@@ -38,6 +39,30 @@ fn no_command_has_two_arguments_of_one_name() {
         command.get_subcommands().for_each(check);
     }
     check(&<Args as clap::CommandFactory>::command());
+}
+
+#[test]
+fn help_explains_the_columns_of_runs_and_names_no_flag_of_another_command() {
+    let help = |path: &[&str]| {
+        let mut command = <Args as clap::CommandFactory>::command();
+        for name in path {
+            let inner = command.find_subcommand(name).cloned();
+            command = inner.unwrap_or_else(|| unreachable!("{path:?}"));
+        }
+        command.render_long_help().to_string()
+    };
+    for path in [&["runs"][..], &["runs", "list"]] {
+        for column in ["job", "cells", "correct"] {
+            let explained = format!("\n  {column} ");
+            assert!(help(path).contains(&explained), "{column} in {path:?}");
+        }
+    }
+    for command in ["doctor", "eval", "train", "search", "serve"] {
+        let help = help(&[command]);
+        assert!(help.contains("--wait <TIME>"), "{command}");
+        assert!(!help.contains("--watch"), "{command}");
+    }
+    assert!(help(&["bench"]).contains("(--wait)"));
 }
 
 #[test]
@@ -176,17 +201,24 @@ fn files(folder: &std::path::Path, ending: &str, found: &mut Vec<(std::path::Pat
     }
 }
 
-/// README, docs and the pages beside chart and fuzz targets.
+/// The pages at the root, docs, and the pages beside chart, Python client and fuzz targets.
 #[cfg(feature = "torch")]
 fn documents() -> Vec<(std::path::PathBuf, String)> {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut documents: Vec<_> = ["README.md", "helm/flopsmith/README.md", "fuzz/README.md"]
-        .map(|name| {
-            let path = root.join(name);
-            let text = std::fs::read_to_string(&path);
-            (path, text.unwrap_or_else(|e| unreachable!("{name}: {e}")))
-        })
-        .into();
+    let mut documents: Vec<_> = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "helm/flopsmith/README.md",
+        "clients/python/README.md",
+        "fuzz/README.md",
+    ]
+    .map(|name| {
+        let path = root.join(name);
+        let text = std::fs::read_to_string(&path);
+        (path, text.unwrap_or_else(|e| unreachable!("{name}: {e}")))
+    })
+    .into();
     files(&root.join("docs"), "md", &mut documents);
     documents
 }
@@ -303,14 +335,22 @@ fn guides_set_the_broker_up_before_workers_and_say_how_compose_differs() {
 #[test]
 fn commands_and_flags_within_sentences_exist() {
     use clap::CommandFactory;
-    let mut seen = 0;
+    let mut program = Args::command();
+    program.build();
+    let is_command = |span: &str| {
+        let words = span.split_once(char::is_whitespace);
+        words.is_some_and(|(first, _)| program.find_subcommand(first).is_some())
+    };
+    let (mut whole, mut short) = (0, 0);
     for (path, text) in documents() {
         for span in text.split('`').skip(1).step_by(2) {
-            let Some(rest) = span.strip_prefix("flopsmith ") else {
-                continue;
+            let rest = match span.strip_prefix("flopsmith ") {
+                Some(rest) => rest,
+                // Without its program a command needs more than a name, which may be any word.
+                None if is_command(span) => span,
+                None => continue,
             };
-            let mut command = Args::command();
-            command.build();
+            let mut command = program.clone();
             let words: Vec<&str> = rest.split_whitespace().collect();
             let mut at = 0;
             while let Some(inner) = words.get(at).and_then(|word| command.find_subcommand(word)) {
@@ -322,6 +362,11 @@ fn commands_and_flags_within_sentences_exist() {
             let Some(first) = words.first() else { continue };
             let any = first.chars().all(|c| c.is_ascii_uppercase());
             assert!(at > 0 || any, "{place}");
+            let names_another = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
+            assert!(
+                !command.is_subcommand_required_set() || !words.get(at).is_some_and(names_another),
+                "{place}: there is no such command"
+            );
             for flag in words[at..]
                 .iter()
                 .filter_map(|word| word.strip_prefix("--"))
@@ -333,10 +378,16 @@ fn commands_and_flags_within_sentences_exist() {
                     "{place}: --{name}"
                 );
             }
-            seen += 1;
+            match rest == span {
+                true => short += 1,
+                false => whole += 1,
+            }
         }
     }
-    assert!(seen > 30, "only {seen} commands were found");
+    assert!(
+        whole > 100 && short > 80,
+        "only {whole} and {short} commands were found"
+    );
 }
 
 /// True if the text has the words, and they are no part of longer words.

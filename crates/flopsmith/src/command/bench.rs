@@ -93,7 +93,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         let saved = saved::load(folder, name)?;
         Compare::new(name, saved, &inputs.programs, at, &threads, purpose)
     });
-    let compare = compare.transpose()?;
+    let compare = compare.transpose()?.map(Arc::new);
     let save = args.save.as_deref().map(|name| Slot::claim(folder, name));
     let save = save.transpose()?;
     if save.is_some() && purpose != Purpose::Certify {

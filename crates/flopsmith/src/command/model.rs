@@ -76,7 +76,7 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             let text = match (problem, text) {
                 (Some(problem), _) => {
                     let definition = paths::any(problem)?;
-                    let permitted = super::problem::permitted(permit.as_deref(), &definition)?;
+                    let permitted = super::problem::permitted(permit.as_deref(), &definition, 1)?;
                     super::problem::asked(&definition, permitted, style)?
                 }
                 (None, Some(text)) => text.clone(),

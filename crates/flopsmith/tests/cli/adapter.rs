@@ -3,10 +3,12 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use crate::one_core::on_one_core;
 use crate::{last_object, objects, only_run, root, run, train, wait_for};
 
 #[test]
 fn an_adapter_is_trained_killed_resumed_sampled_and_merged() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     let settings = [

@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::{flopsmith, last_object, objects, run};
+use crate::{assert_keys, assert_rows, flopsmith, last_object, objects, run};
 
 fn align(place: &Path, recipe: &str, more: &[&str]) -> Output {
     let file = place.join("recipe.toml");
@@ -119,7 +119,16 @@ fn one_recipe_leads_from_programs_to_four_compared_models() {
     let sets = compared["sets"].as_array().unwrap();
     let names: Vec<&Value> = sets.iter().map(|set| &set["problems"]).collect();
     assert_eq!(names, ["training", "held_out"]);
+    assert_keys(&compared, "sets trainings", "");
+    assert_rows(
+        &compared["sets"],
+        "task problems names rows verdicts troubles",
+    );
     for set in sets {
+        assert_rows(
+            &set["rows"],
+            "model answers correct unmeasured build pass speedup fast geometric_mean",
+        );
         let rows = set["rows"].as_array().unwrap();
         let models: Vec<&Value> = rows.iter().map(|row| &row["model"]).collect();
         assert_eq!(models, ["base", "sft", "dpa", "rlpf"]);

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::{as_shipped, bench, flopsmith, last_object, quick, run};
+use crate::one_core::on_one_core;
+use crate::{as_shipped, assert_keys, assert_rows, bench, flopsmith, last_object, quick, run};
 
 #[test]
 fn wrong_usage_exits_with_2_and_says_what_to_try() {
@@ -107,6 +108,7 @@ fn lists_prompts_and_configurations_are_there_for_programs_too() {
         last_object(&output)
     };
     let list = object(&["problem", "list"]);
+    assert_rows(&list, "problem folder title timed workloads error");
     let listed = list.as_array().unwrap().iter();
     let dgemm = listed.filter(|p| p["problem"] == "dgemm").count();
     assert_eq!(dgemm, 1, "{list}");
@@ -120,6 +122,7 @@ fn lists_prompts_and_configurations_are_there_for_programs_too() {
         .iter()
         .find(|p| p["problem"] == "dgemm");
     assert_eq!(dgemm.unwrap()["timed"]["n"], 64);
+    assert_rows(&dgemm.unwrap()["workloads"], "name timed");
     let names: Vec<&str> = list
         .as_array()
         .unwrap()
@@ -129,16 +132,20 @@ fn lists_prompts_and_configurations_are_there_for_programs_too() {
     assert!(names.is_sorted(), "{names:?}");
     // Unless the user asks for it, a prompt permits no technique that the starter's corpus lacks.
     let prompt = object(&["problem", "prompt", "dgemm"]);
+    assert_keys(&prompt, "problem permitted compact nest prompt", "");
     let permitted = prompt["permitted"].as_array().unwrap();
     assert!(permitted.contains(&"simd".into()) && !permitted.contains(&"openmp".into()));
     let prompt = object(&["problem", "prompt", "dgemm", "--nest", "--permit", "simd"]);
+    assert_eq!(prompt["permitted"], serde_json::json!(["simd"]));
     let nest = prompt["prompt"].as_str().unwrap_or_default();
     assert!(
         nest.starts_with("// nest: simd\nvoid dgemm(int n,"),
         "{nest}"
     );
-    let prompt = object(&["problem", "prompt", "dgemm", "--permit", "simd"]);
-    assert_eq!(prompt["permitted"], serde_json::json!(["simd"]));
+    // Runs that time several threads permit OpenMP.
+    let prompt = object(&["problem", "prompt", "dgemm", "--threads", "2"]);
+    let permitted = prompt["permitted"].as_array().unwrap();
+    assert!(permitted.contains(&"openmp".into()), "{prompt}");
     assert!(
         prompt["prompt"].as_str().unwrap().contains("void dgemm("),
         "{prompt}"
@@ -168,6 +175,7 @@ fn a_corpus_has_a_line_for_each_example_and_is_the_same_for_the_same_seed() {
     assert_eq!(text.lines().count(), 20, "{text}");
     for line in text.lines() {
         let example: Value = serde_json::from_str(line).unwrap();
+        assert_keys(&example, "prompt program techniques", "");
         let prompt = example["prompt"].as_str().unwrap();
         assert!(prompt.starts_with("// dgemm:"), "{prompt}");
         let program = example["program"].as_str().unwrap();
@@ -217,6 +225,8 @@ fn weaknesses_of_a_sound_definition_are_listed_and_no_failure() {
     let object = last_object(&output);
     assert_eq!(output.status.code(), Some(0), "{object}");
     assert_eq!(object["sound"], true, "{object}");
+    assert_keys(&object, "problem sound weaknesses findings", "");
+    assert_rows(&object["findings"], "error warning text");
     let weaknesses = object["weaknesses"].as_array().unwrap();
     assert_eq!(weaknesses.len(), 1, "{object}");
     let said = weaknesses[0].as_str().unwrap();
@@ -297,6 +307,8 @@ fn a_baseline_that_is_right_where_it_is_timed_only_is_found_and_named() {
 fn doctor_finds_what_a_run_needs() {
     let output = run(&["doctor", "--quick", "--broker", "--format", "json"]);
     let object = last_object(&output);
+    assert_keys(&object, "findings attestation roofs timing ready", "");
+    assert_rows(&object["findings"], "what state found advice");
     assert_eq!(object["ready"], true, "{object}");
     let server = nats_server(&object);
     let found = server["found"].as_str().unwrap();
@@ -345,6 +357,7 @@ fn trap(folder: &Path, started: &Path) -> std::path::PathBuf {
 
 #[test]
 fn local_commands_start_no_broker() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let started = place.path().join("started");
     let server = trap(place.path(), &started);
@@ -372,6 +385,15 @@ fn local_commands_start_no_broker() {
 #[test]
 fn runs_are_listed_with_local_times_of_their_start_and_their_last_change() {
     let place = tempfile::tempdir().unwrap();
+    // Without runs there is a hint.
+    let mut command = flopsmith();
+    command.args(["runs", "list", "--runs"]).arg(place.path());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8_lossy(&output.stderr);
+    for part in ["there are no runs in ", "search --problem dgemm`", "--runs"] {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
     let run = place.path().join("search-dgemm-1");
     std::fs::create_dir(&run).unwrap();
     std::fs::write(run.join("config.toml"), "").unwrap();
@@ -400,6 +422,11 @@ fn runs_are_listed_with_local_times_of_their_start_and_their_last_change() {
     let times = "  2025-06-15 17:06  2025-06-15 17:08  can be resumed";
     assert!(text.lines().any(|l| l.ends_with(times)), "{text}");
     let object = last_object(&listed("json"));
+    assert_rows(
+        &object,
+        "run job problem finished running concluded steps started_unix_ms changed_unix_ms seconds best_gflops coverage \
+         coverage_unconfirmed correct_rate_end search_correct_rate outcomes",
+    );
     assert_eq!(object[0]["started_unix_ms"], started);
     assert_eq!(object[0]["changed_unix_ms"], started + 90_000);
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use flopsmith_test_support::skipped;
 use serde_json::Value;
 
+use crate::one_core::on_one_core;
 use crate::{as_shipped, assert_traceable, flopsmith, last_object, run, wait_for};
 
 /// Rows times rows: right, and many times as fast as the textbook loops.
@@ -68,6 +69,7 @@ fn assert_timed(object: &Value) {
 
 #[test]
 fn bench_measures_a_correct_program_and_says_what_it_uses() {
+    on_one_core();
     let (object, code, raw) = bench(GOOD);
     assert_eq!(code, 0, "{object}");
     assert_timed(&object);
@@ -103,12 +105,17 @@ fn bench_measures_a_correct_program_and_says_what_it_uses() {
 
 #[test]
 fn bench_names_the_candidates_fault_and_exits_with_1() {
+    on_one_core();
     let wrong = |source: &str, reason: &str| {
         let (object, code, raw) = bench(source);
         assert_eq!(code, 1, "{object}");
         assert_eq!(object["outcome"], "rejected", "{object}");
         assert_eq!(object["reason"], reason, "{object}");
         assert_eq!(raw, None, "what was not timed has no samples");
+        // It was refused before a timer was made, which would have waited for a quiet machine.
+        for key in ["reference_gflops", "peak_gflops", "attestation_digest"] {
+            assert!(object[key].is_null(), "{key}: {object}");
+        }
     };
     wrong(IDLE, "wrong_result");
     wrong(
@@ -191,6 +198,7 @@ fn said(output: &Output) -> String {
 
 #[test]
 fn a_generated_kernel_is_as_long_as_its_owner_permits() {
+    on_one_core();
     let long = format!("/* {} */\n{GOOD}", "a table ".repeat(16_000));
     let folder = programs(&[("long.c", long.as_str())]);
     let file = folder.path().join("long.c");
@@ -207,6 +215,7 @@ fn a_generated_kernel_is_as_long_as_its_owner_permits() {
 
 #[test]
 fn programs_of_a_folder_are_compared_and_their_objects_are_kept() {
+    on_one_core();
     let folder = programs(&[("good.c", GOOD), ("more/slow.c", SLOW), ("idle.c", IDLE)]);
     let kept = tempfile::tempdir().unwrap();
     let kept = kept.path().join("kept");
@@ -222,12 +231,31 @@ fn programs_of_a_folder_are_compared_and_their_objects_are_kept() {
         "{stderr}"
     );
     assert!(stderr.contains("refused: wrong_result"), "{stderr}");
+    // The plan comes before the first program.
+    let (before, _) = stderr.split_once("[1/3] ").unwrap();
+    for part in [
+        "3 programs for dgemm at n = 64, on 1 thread, --purpose screen\n",
+        "compared with the plain reference of the problem\n",
+        "\nthis takes ",
+    ] {
+        assert!(before.contains(part), "{part:?} in {stderr}");
+    }
     let mut objects: Vec<Value> = String::from_utf8(output.stdout)
         .unwrap()
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(objects.len(), 3);
+    // All rows name the one machine, and one of them describes it.
+    let digest = &objects[0]["attestation_digest"];
+    assert!(digest.is_string(), "{objects:?}");
+    assert!(
+        objects
+            .iter()
+            .all(|row| row["attestation_digest"] == *digest)
+    );
+    let described = objects.iter().filter(|row| row["attestation"].is_object());
+    assert_eq!(described.count(), 1);
     // On a busy machine the faster one may not converge, and is then listed after the other one.
     if objects[0]["rank"].is_null() || objects[1]["rank"].is_null() {
         objects[..2].sort_by_key(|row| row["file"].to_string());
@@ -263,6 +291,7 @@ fn programs_of_a_folder_are_compared_and_their_objects_are_kept() {
 
 #[test]
 fn objects_kept_before_are_not_overwritten() {
+    on_one_core();
     let folder = programs(&[("idle.c", IDLE)]);
     let kept = programs(&[("idle.so", "older")]);
     let output = quick(&[&folder.path().join("idle.c")], &[])
@@ -280,6 +309,7 @@ fn objects_kept_before_are_not_overwritten() {
 
 #[test]
 fn a_pattern_makes_a_table_even_of_one_file_and_csv_goes_with_one_too() {
+    on_one_core();
     let folder = programs(&[("good.c", GOOD), ("notes.txt", "")]);
     let output = quick(&[&folder.path().join("*.c")], &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
@@ -310,6 +340,7 @@ fn a_pattern_makes_a_table_even_of_one_file_and_csv_goes_with_one_too() {
 
 #[test]
 fn programs_are_compared_with_another_one_unless_that_is_refused() {
+    on_one_core();
     let folder = programs(&[("good.c", GOOD), ("slow.c", SLOW), ("broken.c", BROKEN)]);
     let at = |name: &str| folder.path().join(name);
     let against = |name: &str| {
@@ -448,6 +479,7 @@ fn listens(pid: &str) -> bool {
 
 #[test]
 fn a_single_program_that_is_interrupted_ends_with_the_code_for_that() {
+    on_one_core();
     let folder = programs(&[("good.c", GOOD)]);
     let child = flopsmith()
         .arg("bench")
@@ -482,6 +514,7 @@ impl Drop for Ending {
 
 #[test]
 fn a_watched_program_is_measured_again_when_it_is_saved() {
+    on_one_core();
     let folder = programs(&[("good.c", GOOD)]);
     let file = folder.path().join("good.c");
     let child = quick(&[&file], &["--watch"])

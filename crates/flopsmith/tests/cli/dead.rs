@@ -58,12 +58,15 @@ fn dead_letters_are_listed_shown_and_requeued() {
         .map(|letter| letter["number"].as_u64().unwrap())
         .collect();
     assert_eq!(numbers, [1, 2, 3]);
+    let keys = "number queue id reason attempts died_unix_ms bytes truncated";
+    assert_rows(&listed, keys);
     assert_eq!(listed[1]["queue"], QUEUE);
     assert_eq!(listed[1]["reason"], "there is no compiler");
 
     let (_, shown, _) = dead(&["show", "2", "--format", "json"]);
     let shown: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(shown["message"]["body"]["source"], "void dgemm(void);");
+    assert_keys(&shown, &format!("{keys} message"), "");
     let (code, text, _) = dead(&["list"]);
     assert!(
         code == Some(0) && text.contains("there is no compiler"),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{flopsmith, last_object};
+use crate::{assert_keys, assert_rows, flopsmith, last_object};
 
 #[test]
 fn doctor_measures_the_peak_and_how_well_times_repeat_and_gives_advice() {
@@ -84,6 +84,11 @@ fn doctor_measures_the_peak_and_how_well_times_repeat_and_gives_advice() {
         assert!(!roofs.is_empty(), "{kind} in {object}");
         assert!(roofs.iter().all(|roof| number(&roof[rate]) > 0.0));
     }
+    let roofs = &object["roofs"];
+    assert_keys(roofs, "compute integer bandwidth", "");
+    assert_rows(&roofs["compute"], "vector_bits threads gflops");
+    let bandwidth = "level threads gb_s buffer_bytes holds_bytes";
+    assert_rows(&roofs["bandwidth"], bandwidth);
 
     // Each advice concerns a value of the attestation.
     let advice: Vec<&str> = findings
@@ -128,6 +133,10 @@ fn the_resolution_of_a_machine_is_measured_once_and_shown_later() {
     let timing = &first["timing"];
     assert!(!timing["machine"].as_str().unwrap().is_empty(), "{timing}");
     assert!(timing["unix_seconds"].as_u64() > Some(0), "{timing}");
+    let always = "machine method unix_seconds standards";
+    assert_keys(timing, always, "machine_busy");
+    let figures = "purpose measurements seconds spread resolves covered";
+    assert_rows(&timing["standards"], figures);
     let standards = timing["standards"].as_array().unwrap();
     let names: Vec<&str> = standards
         .iter()

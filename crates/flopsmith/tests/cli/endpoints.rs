@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::bench::GOOD;
 use crate::eval::{eval, stderr};
+use crate::one_core::on_one_core;
 use crate::search::quick_search;
 use crate::{flopsmith, last_object, objects, only_run, outcomes, quick};
 
@@ -236,6 +237,7 @@ fn searched(runs: &Path, model: &str, steps: u32) -> (Value, String) {
 
 #[test]
 fn a_model_behind_an_endpoint_writes_the_programs_of_a_search() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     // Four failures that pass, then programs.
@@ -279,6 +281,7 @@ fn a_model_behind_an_endpoint_writes_the_programs_of_a_search() {
 
 #[test]
 fn a_search_ends_with_its_result_where_the_budget_of_the_endpoint_does() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     let server = ScriptedEndpoint::start(|_| Act::streamed(&fenced(GOOD), (1000, 50)));

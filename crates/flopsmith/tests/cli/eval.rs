@@ -6,7 +6,8 @@ use std::process::Output;
 use serde_json::{Value, json};
 
 use crate::bench::GOOD;
-use crate::{assert_traceable, flopsmith, last_object, objects, quick};
+use crate::one_core::on_one_core;
+use crate::{assert_keys, assert_rows, assert_traceable, flopsmith, last_object, objects, quick};
 
 /// It is built, and computes nothing.
 const IDLE: &str = "void dgemm(int n,const double*A,const double*B,double*C){}";
@@ -52,8 +53,29 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// The results have their keys, and the rows of their first model have theirs.
+fn have_their_keys(results: &Value) {
+    let always = "format version flopsmith config machine models troubles";
+    assert_keys(results, always, "");
+    let judged = &results["models"][0];
+    let groups = "all suites kinds problems";
+    let always = format!("model threads {groups} refusals unmeasured");
+    assert_keys(judged, &always, "unanswered");
+    assert_keys(&judged["all"], "name counts metrics", "");
+    assert_rows(&judged["problems"], "name counts metrics");
+    assert_rows(&judged["refusals"], "reason count problem sample example");
+    assert_keys(
+        &judged["all"]["counts"],
+        "problems answers without_program distinct_programs built correct unconverged unmeasured unanswered",
+        "",
+    );
+    let pass = &judged["all"]["metrics"]["pass@1"];
+    assert_keys(pass, "value low high problems", "");
+}
+
 #[test]
 fn every_answer_is_counted_each_program_evaluated_once_and_a_second_start_goes_on() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let other = second(place);
@@ -83,6 +105,7 @@ fn every_answer_is_counted_each_program_evaluated_once_and_a_second_start_goes_o
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let first = last_object(&output);
     let judged = &first["models"][0];
+    have_their_keys(&first);
     assert_eq!(judged["model"], samples.to_str().unwrap());
     let counts = json!({
         "problems": 2, "answers": 7, "without_program": 1, "distinct_programs": 3, "built": 5,
@@ -190,6 +213,7 @@ fn every_answer_is_counted_each_program_evaluated_once_and_a_second_start_goes_o
 
 #[test]
 fn two_models_are_compared_and_a_real_difference_is_told() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let good = file(place, "good.jsonl", &vec![json!({ "program": GOOD }); 8]);
@@ -235,6 +259,11 @@ fn two_models_are_compared_and_a_real_difference_is_told() {
     };
     // Two answers of each are too few to tell anything.
     let few = compare("bad", "good");
+    assert_keys(&few, "a b comparisons left_out", "");
+    assert_rows(
+        &few["comparisons"],
+        "threads problem metric a b difference low high chance corrected_chance real problems",
+    );
     let real = |compared: &Value| {
         let all = compared["comparisons"].as_array().unwrap().clone();
         let real = all.iter().filter(|c| c["real"] == true);
@@ -335,6 +364,7 @@ fn wrong_input_is_named_before_anything_is_measured() {
 #[cfg(feature = "torch")]
 #[test]
 fn a_language_model_answers_and_its_prompts_and_answers_are_kept() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let arguments = [

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::one_core::on_one_core;
 use crate::search::{quick_search, resume_quick_search};
 use crate::{last_object, only_run, outcomes, wait_for};
 
@@ -74,6 +75,7 @@ fn known(runs: &Path) -> BTreeMap<String, usize> {
 
 #[test]
 fn a_run_that_is_interrupted_at_its_start_and_in_a_step_goes_on_and_loses_nothing() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     let start = || {

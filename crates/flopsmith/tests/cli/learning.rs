@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::{flopsmith, last_object, objects, run, wait_for};
+use crate::one_core::on_one_core;
+use crate::{assert_keys, assert_rows, flopsmith, last_object, objects, run, wait_for};
 
 /// Every event that a test waits for comes long before this, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -104,6 +105,8 @@ fn programs_that_are_measured_here_train_models_of_every_kind() {
     ]);
     said(&split);
     assert_eq!(last_object(&split)["programs"], lines.len());
+    assert_keys(&last_object(&split), "programs files", "");
+    assert_rows(&last_object(&split)["files"], "file lines");
     let labels = objects(&data.join("labels.jsonl"));
     assert_eq!(labels.len(), lines.len());
     let taught = objects(&data.join("sft.jsonl"));
@@ -191,10 +194,37 @@ fn programs_that_are_measured_here_train_models_of_every_kind() {
     }
 }
 
+/// The report of a training has the keys of its command.
+fn has_its_keys(command: &str, report: &Value) {
+    match command {
+        "sft" => {
+            let keys = "model examples left_out parameters training";
+            assert_keys(report, keys, "");
+            assert_keys(&report["training"], crate::models::TRAINING, "");
+        }
+        "reward-model" | "dpa" => {
+            let numbers = "updates skipped pairs left_out parameters first last seconds";
+            let keys = format!("model {numbers} validation_before validation");
+            assert_keys(report, &keys, "");
+            assert_keys(&report["last"], "loss accuracy gap pairs", "");
+        }
+        "rlpf" => {
+            let numbers = "skipped first_score last_score last_kl best seconds";
+            let keys = format!("model {numbers} refusals unmeasured steps");
+            assert_keys(report, &keys, "validation_before validation");
+            for step in report["steps"].as_array().unwrap() {
+                assert_keys(step, "step right tested unmeasured ppo", "by_turn");
+            }
+        }
+        other => panic!("{other} has no report here"),
+    }
+}
+
 /// One adapter from fine-tuning over alignment to reinforcement, with a reward model that is an adapter too: each in
 /// PEFT's files, in half precision.
 #[test]
 fn adapters_are_written_alone_and_gone_on_with() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     pairs(&place.join("pairs.jsonl"), 12);
@@ -243,6 +273,7 @@ fn adapters_are_written_alone_and_gone_on_with() {
     let mut weights = Vec::new();
     for (command, name, recipe) in &recipes {
         let report = made(place, command, name, recipe);
+        has_its_keys(command, &report);
         if *command == "sft" {
             let losses = &report["training"];
             assert!(
@@ -287,6 +318,7 @@ fn adapters_are_written_alone_and_gone_on_with() {
 /// The starter writes no code fences, so no answer contains a program if programs are fenced blocks.
 #[test]
 fn reinforcement_whose_answers_hold_no_program_ends_and_says_so() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let exercise =
@@ -309,6 +341,7 @@ fn reinforcement_whose_answers_hold_no_program_ends_and_says_so() {
     assert_eq!(report["steps"].as_array().unwrap().len(), 2, "{report}");
     let refusals = report["refusals"].as_array().unwrap();
     assert_eq!(refusals.len(), 1, "{report}");
+    assert_rows(&report["refusals"], "kind count problem example answer");
     assert_eq!(refusals[0]["kind"], "format", "{report}");
     assert_eq!(refusals[0]["count"], 4, "{report}");
     assert_ne!(refusals[0]["answer"]["text"], "", "{report}");
@@ -321,6 +354,7 @@ fn reinforcement_whose_answers_hold_no_program_ends_and_says_so() {
 
 #[test]
 fn reinforcement_is_not_gone_on_with_by_other_rewards() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     pairs(&place.join("pairs.jsonl"), 4);
@@ -361,6 +395,7 @@ fn reinforcement_is_not_gone_on_with_by_other_rewards() {
 
 #[test]
 fn samples_of_skipped_updates_are_kept_and_too_many_end_the_training() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     pairs(&place.join("pairs.jsonl"), 8);
@@ -418,6 +453,7 @@ fn interrupted(place: &Path, command: &str, name: &str, recipe: &str) {
 
 #[test]
 fn an_interrupted_training_goes_on_where_it_stopped() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     pairs(&place.join("pairs.jsonl"), 40);

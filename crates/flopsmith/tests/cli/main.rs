@@ -1,7 +1,7 @@
 //! The program in a person's use: real compiler, real jail, real broker, real measurements.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -38,6 +38,7 @@ mod model_serve;
 mod models;
 mod modules;
 mod nests;
+mod one_core;
 mod quick;
 mod refusals;
 #[cfg(feature = "torch")]
@@ -89,6 +90,26 @@ fn last_object(output: &Output) -> Value {
         )
     });
     serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))
+}
+
+/// An object must have the keys that are always there, and may have those that are sometimes there: programs of users
+/// read them by their names.
+fn assert_keys(object: &Value, always: &str, sometimes: &str) {
+    let keys = object.as_object();
+    let keys = keys.unwrap_or_else(|| panic!("no object: {object}")).keys();
+    let found: BTreeSet<&str> = keys.map(String::as_str).collect();
+    let sometimes = sometimes.split(' ').filter(|key| found.contains(key));
+    let wanted: BTreeSet<&str> = always.split(' ').chain(sometimes).collect();
+    assert_eq!(found, wanted, "{object}");
+}
+
+/// A list must have rows, each with these keys.
+fn assert_rows(list: &Value, always: &str) {
+    let rows = list.as_array().unwrap_or_else(|| panic!("no list: {list}"));
+    assert!(!rows.is_empty(), "no row");
+    for row in rows {
+        assert_keys(row, always, "");
+    }
 }
 
 /// A record must hold samples, and the attestation that its measurement names.

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::one_core::on_one_core;
 use crate::{
-    assert_traceable, flopsmith, last_object, objects, only_run, outcomes, quick, run, wait_for,
+    assert_rows, assert_traceable, flopsmith, last_object, objects, only_run, outcomes, quick, run,
+    wait_for,
 };
 
 /// The shipped example over two problems: the starter writes programs for the first one only.
@@ -51,6 +53,7 @@ fn tasks_of(lines: &[Value], step: u64) -> BTreeMap<String, usize> {
 
 #[test]
 fn a_run_over_two_problems_is_killed_resumed_and_shows_each_problem() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     let settings = [
@@ -140,6 +143,10 @@ fn a_run_over_two_problems_is_killed_resumed_and_shows_each_problem() {
     let listed = run(&["runs", "--format", "json", "--runs", runs.to_str().unwrap()]);
     let listed = last_object(&listed);
     assert_eq!(listed[0]["problems"][1]["problem"], "dot", "{listed}");
+    assert_rows(
+        &listed[0]["problems"],
+        "problem judged_programs correct_programs failures best_gflops best_ratio coverage correct_rate_end",
+    );
     assert_eq!(listed[0]["problems"][1]["correct_programs"], 0, "{listed}");
 }
 

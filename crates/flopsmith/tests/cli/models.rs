@@ -6,7 +6,7 @@ use std::process::Output;
 use flopsmith_protocol::Digest;
 use serde_json::Value;
 
-use crate::{flopsmith, last_object, root, run};
+use crate::{assert_keys, flopsmith, last_object, root, run};
 
 const STARTER: &str = "models/starter";
 
@@ -21,6 +21,7 @@ fn the_log_probabilities_of_a_model_are_of_its_whole_vocabulary_at_every_positio
     let output = run(&["model", "inspect", STARTER, "--tokens", "1,2,3"]);
     said(&output);
     let object = last_object(&output);
+    assert_keys(&object, "tokens logprobs", "");
     assert_eq!(object["tokens"], serde_json::json!([1, 2, 3]));
     let config = std::fs::read(root().join(STARTER).join("config.json")).unwrap();
     let config: Value = serde_json::from_slice(&config).unwrap();
@@ -59,6 +60,10 @@ fn a_model_writes_as_many_programs_as_it_is_asked_for() {
         "{words}"
     );
 }
+
+/// The keys of a supervised training's report.
+pub const TRAINING: &str = "steps skipped first_loss last_loss val_loss perplexity positions tokens tokens_per_s seconds \
+    stopped";
 
 /// The smallest size: every tokenizer has a token for each byte.
 const RECIPE: &str = r#"
@@ -101,6 +106,13 @@ fn a_recipe_makes_a_model_that_can_be_used() {
 
     let made = last_object(&output);
     let training = &made["training"];
+    assert_keys(
+        &made,
+        "model training parameters examples distinct_programs mean_tokens longest_tokens technique_sets held_out samples \
+         correct_rate mean_gflops corpus_best_gflops",
+        "unmeasured corpus_programs_tried machine",
+    );
+    assert_keys(training, TRAINING, "");
     assert_eq!(training["steps"], 2, "{made}");
     assert_eq!(training["stopped"], false, "{made}");
     // It has learned almost nothing: each of at most 400 tokens is about as likely as any other.
@@ -126,6 +138,12 @@ fn a_recipe_makes_a_model_that_can_be_used() {
     let output = run(&["model", "inspect", folder, "--format", "json"]);
     said(&output);
     let found = last_object(&output);
+    assert_keys(
+        &found,
+        "architecture config parameters memory_bytes cache_bytes_per_token untied tokenizer chat_template loads",
+        "",
+    );
+    assert_keys(&found["tokenizer"]["ok"], "tokens eos chat_template", "");
     assert_eq!(found["parameters"], made["parameters"], "{found}");
     assert!(found["loads"].get("ok").is_some(), "{found}");
     assert!(found["tokenizer"].get("ok").is_some(), "{found}");

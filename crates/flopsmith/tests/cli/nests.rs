@@ -28,6 +28,7 @@ fn a_seed_has_one_problem_wherever_it_is_written() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let object = last_object(&output);
     let names = ["random_40", "random_41", "random_42"];
+    assert_keys(&object, "folder problems", "");
     assert_eq!(object["problems"], serde_json::json!(names));
     let output = random(&one, &["--seed", "42"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");

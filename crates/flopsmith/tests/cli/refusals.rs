@@ -5,6 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::one_core::on_one_core;
 use crate::quick;
 
 fn root() -> PathBuf {
@@ -220,6 +221,7 @@ fn refused_before_a_run(set: &[&str], parts: &[&str]) {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{set:?}: {said}");
     let object = only_object(&output);
+    crate::assert_keys(&object, "error exit_code", "");
     assert_eq!(object["exit_code"], 2, "{object}");
     let error = object["error"].as_str().unwrap();
     for part in parts {
@@ -415,6 +417,7 @@ fn short_search(problem: &Path, runs: &Path, more: &[&str]) -> Output {
 
 #[test]
 fn a_search_that_finds_nothing_blames_its_programs_and_prints_one_object() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     // The schedule space writes `dgemm`, so each of its programs lacks this entry.
     let folder = copy_of_dgemm(place.path(), "dgemm", |_, text| {
@@ -438,6 +441,7 @@ fn a_search_that_finds_nothing_blames_its_programs_and_prints_one_object() {
 
 #[test]
 fn a_run_does_not_go_on_after_its_problem_was_edited() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let folder = copy_of_dgemm(place.path(), "dgemm", |_, text| text);
     let runs = place.path().join("runs");

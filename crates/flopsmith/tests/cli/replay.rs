@@ -5,7 +5,8 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::{last_object, objects, only_run, run, train};
+use crate::one_core::on_one_core;
+use crate::{assert_keys, last_object, objects, only_run, run, train};
 
 /// Repeats the run in this folder, with the new run in its own folder.
 fn replay(recorded: &Path, runs: &Path) -> Output {
@@ -60,6 +61,7 @@ fn refused(output: &Output, parts: &[&str]) {
 
 #[test]
 fn a_run_is_repeated_bit_by_bit_and_differences_are_named() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     // The learning rate falls with the spent time. With all techniques permitted programs differ, and so do their
@@ -87,6 +89,7 @@ fn a_run_is_repeated_bit_by_bit_and_differences_are_named() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     let told = last_object(&output);
+    assert_keys(&told, "recorded run equal_versions summary", "");
     assert_eq!(told["equal_versions"], 3, "{told}");
     assert_eq!(told["summary"]["finished"], true, "{told}");
     assert!(said.contains("3 policy versions are equal"), "{said}");

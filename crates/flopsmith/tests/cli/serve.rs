@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::bench::GOOD;
+use crate::one_core::on_one_core;
 use crate::service::Service;
 use crate::{flopsmith, root};
 
@@ -29,6 +30,7 @@ fn lines(body: &str) -> Vec<Value> {
 
 #[test]
 fn programs_are_rewarded_and_a_kill_loses_no_job() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let reward = place.path().join("reward.toml");
     std::fs::write(&reward, "[reward]\ntype = \"runtime_ratio\"\n").unwrap();
@@ -115,6 +117,7 @@ fn programs_are_rewarded_and_a_kill_loses_no_job() {
 
 #[test]
 fn the_python_client_gets_rewards_from_a_real_service() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let service = start(&place.path().join("folder"), &[]);
     let tests = root().join("clients/python/tests/test_service.py");

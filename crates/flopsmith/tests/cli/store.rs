@@ -93,6 +93,9 @@ async fn unreferenced_artifacts_are_removed_and_all_others_stay() {
     let is_there = |artifact: &ArtifactRef| store.path(artifact).unwrap().exists();
     for (more, gone) in [(&["--dry-run"][..], false), (&[], true)] {
         let found = gc(more);
+        let counts = "artifacts bytes referred_to young removed removed_bytes";
+        let keys = format!("dry_run {counts} removed_checkpoints");
+        assert_keys(&found, &keys, "");
         assert_eq!(found["removed"], 1, "{found}");
         assert_eq!(found["referred_to"], 3, "{found}");
         assert_eq!(found["young"], 1, "{found}");

@@ -5,7 +5,17 @@ use std::path::Path;
 use flopsmith_protocol::Technique;
 use serde_json::Value;
 
-use crate::outcomes;
+use crate::{assert_keys, outcomes};
+
+/// The keys of every summary, in the order of [`flopsmith_run::summary::Summary`].
+const KEYS: &str = "run steps seconds start end search_correct_rate best roofline roof_vector_bits peak_gflops \
+    peak_threads reference_gflops openblas_gflops openblas_core corpus_best_gflops coverage coverage_unconfirmed outcomes \
+    judged_programs correct_programs refusals fruitless_steps unreadable_outcomes infrastructure_errors dead_letters \
+    skipped_updates share_of_time quarantine_seconds disturbed peak_memory_bytes finished";
+
+/// The keys of every best program.
+const BEST: &str = "gflops ratio_to_reference interval techniques vector_bits source measured_again step attestation \
+    samples machine_busy";
 
 fn number(object: &Value, key: &str) -> f64 {
     let value = object[key].as_f64();
@@ -29,6 +39,10 @@ fn speed_or_none(object: &Value, key: &str) {
 
 /// A run that reached its end has every key, with a possible value.
 pub fn is_whole(summary: &Value, folder: &Path) {
+    assert_keys(summary, KEYS, "rooflines corpus_best_wider early_stage");
+    for refusal in summary["refusals"].as_array().unwrap() {
+        assert_keys(refusal, "kind count candidate example", "");
+    }
     let name = folder.file_name().unwrap().to_str().unwrap();
     assert_eq!(summary["run"], name);
     assert!(count(summary, "steps") >= 1);
@@ -70,6 +84,8 @@ pub fn is_whole(summary: &Value, folder: &Path) {
 }
 
 fn are_samples(samples: &Value) {
+    let rates = "correct_rate build_rate mean_gflops mean_gflops_correct";
+    assert_keys(samples, &format!("samples {rates} distinct_correct"), "");
     let n = count(samples, "samples");
     assert!(n >= 1 && count(samples, "distinct_correct") <= n);
     let (correct, built) = (
@@ -90,6 +106,8 @@ fn are_samples(samples: &Value) {
 }
 
 fn is_best(best: &Value) {
+    assert_keys(best, BEST, "workloads sizes");
+    assert_keys(&best["interval"], "low high confidence", "");
     assert!(number(best, "gflops") > 0.0, "{best}");
     let ratio = number(best, "ratio_to_reference");
     let end = |which: &str| number(&best["interval"], which);

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use flopsmith_report::live::LINES;
 use flopsmith_test_support::skipped;
 
+use crate::one_core::on_one_core;
 use crate::{quick, root};
 
 /// Starts a program on a new terminal, prints the terminal's content, and ends with its exit code. The terminal has no
@@ -17,6 +18,7 @@ const WIDEST: usize = 79;
 
 #[test]
 fn a_search_shows_how_it_goes_and_leaves_the_terminal_as_it_should_be() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let best = place.path().join("best.c");
     let mut search = Command::new("python3");
@@ -32,6 +34,8 @@ fn a_search_shows_how_it_goes_and_leaves_the_terminal_as_it_should_be() {
     }
     search.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
     search.env("FLOPSMITH_PROBLEMS", quick::problems());
+    // The tests themselves keep the machine busy.
+    search.env("FLOPSMITH_WAIT", "0");
     search.current_dir(root()).stdin(Stdio::null());
     let Ok(output) = search.output() else {
         skipped("python3, which makes the terminal, is not on the PATH");

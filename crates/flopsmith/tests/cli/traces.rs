@@ -13,6 +13,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use serde_json::Value;
 
+use crate::one_core::on_one_core;
 use crate::quick;
 
 /// A collector, and the spans that it got. It hands over a body before it answers, so that all spans are there once the
@@ -119,6 +120,7 @@ fn id(outcome: &Value) -> &str {
 
 #[test]
 fn one_trace_from_task_to_outcome_and_links_from_the_gradient_step() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     let (endpoint, bodies) = collector();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::one_core::on_one_core;
 use crate::{
     assert_traceable, last_object, objects, only_run, outcomes, root, run, summary, train,
     train_as_shipped, wait_for,
@@ -14,6 +15,7 @@ use crate::{
 /// The whole loop with the shipped starter: two steps of training, cut short by a kill, then resumed until the end.
 #[test]
 fn training_runs_end_to_end_and_survives_a_kill() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     let settings = [
@@ -145,6 +147,7 @@ fn where_the_model_and_the_last_measurements_are_missing_they_are_made() {
 /// ends long before its budget in its first stage, and is no success.
 #[test]
 fn a_run_whose_answers_hold_no_program_says_so_and_fails() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     let settings = [

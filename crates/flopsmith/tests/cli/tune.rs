@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::one_core::on_one_core;
 use crate::search::quick_search;
 use crate::{as_shipped, last_object, objects, only_run, quick};
 
@@ -41,6 +42,7 @@ fn file(place: &Path, name: &str, text: &str) -> PathBuf {
 
 #[test]
 fn every_configuration_is_tried_once_and_the_results_are_in_the_format_of_kernel_tuner() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     let kernel = file(place.path(), "mine.c", KERNEL);
@@ -121,6 +123,7 @@ fn every_configuration_is_tried_once_and_the_results_are_in_the_format_of_kernel
 
 #[test]
 fn the_users_own_program_is_the_first_of_a_search_over_schedules() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     let own = KERNEL.replace("ROWS_OUTSIDE", "0").replace("SUM", "double");

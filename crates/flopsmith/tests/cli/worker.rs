@@ -15,6 +15,7 @@ use std::process::ChildStderr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::*;
+use crate::one_core::on_one_core;
 
 /// The bucket of runs. It and [`version`] are spelled out here: `flopsmith-actors` would link libtorch, whose start costs each
 /// test of this program a third of a second.
@@ -209,6 +210,7 @@ impl Cluster {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
+    on_one_core();
     let cluster = Cluster::new().await;
     cluster
         .bus
@@ -263,6 +265,24 @@ async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
     let runs = shown["runs"].as_array().unwrap();
     let names: Vec<&str> = runs.iter().map(|r| r["run"].as_str().unwrap()).collect();
     assert_eq!(names, ["products", "sums"], "{shown}");
+    assert_keys(
+        &shown,
+        "server runs queues verdicts nodes dead_letters outcomes",
+        "",
+    );
+    assert_rows(
+        &shown["runs"],
+        "run job class step max_steps phase stage best_gflops worst worst_interval correct_rate left_seconds \
+         silent_seconds health",
+    );
+    assert_rows(
+        &shown["queues"],
+        "stage class waiting in_hand oldest_seconds",
+    );
+    assert_rows(
+        &shown["nodes"],
+        "node class last_minute failures silent_seconds best_gflops noise imprecise",
+    );
     assert_eq!(runs[0]["step"], 0, "{shown}");
     assert_eq!(runs[0]["best_gflops"].is_f64(), converged, "{shown}");
     assert!(runs[0]["left_seconds"].as_f64().unwrap() > 0.0, "{shown}");
@@ -310,6 +330,7 @@ async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
 /// Two clusters on one broker: the stores tell their work apart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_with_another_store_leaves_a_runs_work_to_others() {
+    on_one_core();
     let cluster = Cluster::new().await;
     let setup = RunSetup::default();
     cluster.bus.ensure_streams(&setup).await.unwrap();
@@ -444,6 +465,7 @@ async fn end_of(child: Child) -> Output {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_left_to_the_cluster_outlives_its_starter_and_its_archive() {
+    on_one_core();
     let cluster = Cluster::new().await;
     cluster
         .bus
@@ -572,6 +594,10 @@ async fn a_bus_is_set_up_and_looked_at() {
     let found = last_object(&output);
     let streams = found["streams"].as_array().unwrap();
     assert_eq!(streams.len(), 5);
+    assert_keys(&found, "server streams store", "");
+    assert_rows(&found["streams"], "name messages bytes copies");
+    let kept = "place conditional_create lists_at_once";
+    assert_keys(&found["store"], kept, "");
     assert!(
         streams
             .iter()

@@ -6,6 +6,7 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::bench::GOOD;
+use crate::one_core::on_one_core;
 use crate::search::quick_search;
 use crate::{flopsmith, last_object, only_run, quick};
 
@@ -51,6 +52,7 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn bench_shows_the_mean_and_every_workload() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let problem = problem(place.path(), TWO);
     let good = program(place.path(), "good.c", GOOD);
@@ -75,7 +77,17 @@ fn bench_shows_the_mean_and_every_workload() {
         .min_by(|a, b| of(a, "ratio").total_cmp(&of(b, "ratio")));
     assert_eq!(object["worst_workload"], least.unwrap()["name"]);
 
-    let output = text(&bench(&problem, one, &[]).stdout);
+    let output = bench(&problem, one, &[]);
+    let said = text(&output.stderr);
+    for part in [
+        "1 program for dgemm at 2 workloads (n=64, larger), on 1 thread",
+        "\ncompiling and verifying…\n",
+        "\nmeasuring the plain reference at n=64, workload 1 of 2…\n",
+        "\ntiming the program at larger, workload 2 of 2…\n",
+    ] {
+        assert!(said.contains(part), "{part:?} in {said}");
+    }
+    let output = text(&output.stdout);
     assert!(
         output.contains("the geometric mean over 2 workloads: n = 64; n = 128"),
         "{output}"
@@ -97,6 +109,7 @@ fn bench_shows_the_mean_and_every_workload() {
 
 #[test]
 fn one_workload_that_was_chosen_is_the_only_one() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let problem = problem(place.path(), TWO);
     let good = [program(place.path(), "good.c", GOOD)];
@@ -134,6 +147,7 @@ fn a_workload_whose_arrays_are_too_large_is_refused_with_its_size() {
 
 #[test]
 fn a_search_takes_the_mean_over_the_workloads() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let problem = problem(place.path(), TWO);
     let runs = place.path().join("runs");

@@ -1,5 +1,7 @@
 //! Branches: the values of variables that statements under a condition assign.
 
+use std::collections::BTreeSet;
+
 use tree_sitter::Node;
 
 use super::facts::Meaning;
@@ -69,8 +71,9 @@ impl<'t> Walker<'t> {
 
     /// Gives the variables that a branch assigned their earlier values, and adds their last ones to `ends`.
     fn undo(&mut self, mark: usize, ends: &mut Vec<Branched>) {
-        let own = ends.len();
+        let mut known: BTreeSet<(usize, String)> = BTreeSet::new();
         let assigned = self.assigned.split_off(mark.min(self.assigned.len()));
+        self.charge(assigned.len());
         for one in assigned.into_iter().rev() {
             let scope = self.scopes.get_mut(one.scope);
             let Some(value) = scope.and_then(|scope| scope.get_mut(&one.name)) else {
@@ -82,10 +85,9 @@ impl<'t> Walker<'t> {
                 (before, _) => before,
             };
             let after = std::mem::replace(value, before);
-            let same = |end: &Branched| end.scope == one.scope && end.name == one.name;
             if let Value::Int(after, _) = after
                 && one.whole
-                && !ends[own..].iter().any(same)
+                && known.insert((one.scope, one.name.clone()))
             {
                 ends.push(Branched {
                     scope: one.scope,

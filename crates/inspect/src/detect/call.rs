@@ -10,10 +10,13 @@ use super::eval::Seen;
 use super::facts::{Place, ScalarId};
 use super::poly::Poly;
 use super::record::MOST_ELEMENTS;
-use super::walk::{Scopes, Value, Walker};
+use super::walk::{Around, Value, Walker};
 
 /// A function that takes functions may run so often within itself.
 const NESTED_CALLS: usize = 4;
+
+/// A function that sees a function that sees a function, and so on, is followed through so many.
+const MOST_STEPS: u32 = 16;
 
 impl<'t> Walker<'t> {
     pub fn call(&mut self, node: Node<'t>) -> Seen {
@@ -130,6 +133,7 @@ impl<'t> Walker<'t> {
             return None;
         }
         let mut all: Option<Seen> = None;
+        self.charge(self.taken.len());
         for name in self.taken.clone() {
             let Some(function) = self.functions.get(name).copied() else {
                 continue;
@@ -162,14 +166,32 @@ impl<'t> Walker<'t> {
         if let Some(known) = self.lookup(name) {
             return matches!(known, Value::Function(..)).then(|| known.clone());
         }
-        let sees = self.nested.contains(name).then(|| {
-            let around = self.scopes.clone();
-            Rc::new(around)
-        });
-        if let Some(around) = &sees {
-            self.charge(around.iter().map(BTreeMap::len).sum());
-        }
+        let sees = if self.nested.contains(name) {
+            self.around()
+        } else {
+            None
+        };
         Some(Value::Function(name.to_owned(), sees))
+    }
+
+    /// The variables that a nested function sees here. None if they hold functions that see others in too many steps:
+    /// each step is a level of the stack when the values are dropped.
+    fn around(&mut self) -> Option<Rc<Around>> {
+        let steps = |value: &Value| match value {
+            Value::Function(_, Some(around)) => around.steps + 1,
+            _ => 0,
+        };
+        let values = self.scopes.iter().flat_map(BTreeMap::values);
+        let steps = values.map(steps).max().unwrap_or(0);
+        self.charge(self.scopes.iter().map(BTreeMap::len).sum());
+        if steps > MOST_STEPS {
+            self.facts.cut = true;
+            return None;
+        }
+        Some(Rc::new(Around {
+            scopes: self.scopes.clone(),
+            steps,
+        }))
     }
 
     /// Walks through a function of the program as if its body stood at the call. `sees` are the variables around the
@@ -179,7 +201,7 @@ impl<'t> Walker<'t> {
         name: &str,
         function: Node<'t>,
         arguments: &[Node<'t>],
-        sees: Option<Rc<Scopes>>,
+        sees: Option<Rc<Around>>,
     ) -> Seen {
         let functions: Vec<Option<Value>> = arguments
             .iter()
@@ -204,8 +226,8 @@ impl<'t> Walker<'t> {
         let global = self.scopes[0].clone();
         self.charge(global.len());
         let hidden = if let Some(around) = sees {
-            self.charge(around.iter().map(BTreeMap::len).sum());
-            let mut scopes = (*around).clone();
+            self.charge(around.scopes.iter().map(BTreeMap::len).sum());
+            let mut scopes = around.scopes.clone();
             scopes.push(BTreeMap::new());
             std::mem::replace(&mut self.scopes, scopes)
         } else if self.nested.contains(name) {

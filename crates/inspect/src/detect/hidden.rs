@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::tidy;
-use crate::scan::token::{Kind, Token};
+use crate::scan::token::{Kind, Token, partners, too_deep};
 
 /// A loop that the walk does not follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,12 +43,18 @@ const LOOPING: &[&str] = &[
 
 /// The first loop that the walk does not follow.
 pub(super) fn find(all: &[Token<'_>], is_cxx: bool) -> Option<Hidden> {
+    if let Some(at) = too_deep(all) {
+        let what = "the brackets of the source nest too deeply to follow: a loop in them".into();
+        return Some(Hidden { at, what });
+    }
     let all = &tidy::without_brackets(all);
-    let functions = functions(all);
+    let opened = openings(all);
+    let functions = functions(all, &opened);
+    let within = innermost(all.len(), &functions);
     let found = [
-        jumps(all, &functions),
-        cases(all),
-        states::find(all, &functions),
+        jumps(all, &functions, &within),
+        cases(all, &opened),
+        states::find(all, &opened, &functions, &within),
         chosen::find(all, &functions),
         recursion(all, &functions),
         algorithms(all, &functions).filter(|_| is_cxx),
@@ -64,12 +70,12 @@ struct Function<'t> {
 }
 
 /// All function definitions, including those within other functions.
-fn functions<'t>(all: &[Token<'t>]) -> Vec<Function<'t>> {
+fn functions<'t>(all: &[Token<'t>], opened: &[Option<usize>]) -> Vec<Function<'t>> {
     let closing = partners(all, "{", "}");
     let mut found = Vec::new();
     for (at, token) in all.iter().enumerate() {
         if token.text == "{"
-            && let Some(name) = head(all, at)
+            && let Some(name) = head(all, opened, at)
         {
             let end = closing.get(&at).copied().unwrap_or(all.len());
             found.push(Function {
@@ -81,24 +87,27 @@ fn functions<'t>(all: &[Token<'t>]) -> Vec<Function<'t>> {
     found
 }
 
-/// Maps the index of each opening sign to that of its closing sign.
-fn partners(all: &[Token<'_>], open: &str, close: &str) -> BTreeMap<usize, usize> {
-    let mut stack = Vec::new();
-    let mut found = BTreeMap::new();
-    for (at, token) in all.iter().enumerate() {
-        if token.text == open {
-            stack.push(at);
-        } else if token.text == close
-            && let Some(start) = stack.pop()
-        {
-            found.insert(start, at);
-        }
+/// For each token, the number of the innermost function around it.
+fn innermost(tokens: usize, functions: &[Function<'_>]) -> Vec<Option<usize>> {
+    let mut found = vec![None; tokens];
+    // The functions stand in the order of their braces, so one within another comes behind it.
+    for (number, function) in functions.iter().enumerate() {
+        found[function.body.clone()].fill(Some(number));
+    }
+    found
+}
+
+/// For each closing parenthesis, the one that it closes.
+fn openings(all: &[Token<'_>]) -> Vec<Option<usize>> {
+    let mut found = vec![None; all.len()];
+    for (open, close) in partners(all, "(", ")") {
+        found[close] = Some(open);
     }
     found
 }
 
 /// The index of the name of the function whose body begins with the brace at `open`.
-fn head(all: &[Token<'_>], open: usize) -> Option<usize> {
+fn head(all: &[Token<'_>], opened: &[Option<usize>], open: usize) -> Option<usize> {
     let mut at = open;
     // An old-style (K&R) definition declares its parameters between the parentheses and the brace.
     while at > 0 && all[at - 1].text == ";" {
@@ -120,7 +129,7 @@ fn head(all: &[Token<'_>], open: usize) -> Option<usize> {
         let before = at.checked_sub(1)?;
         match all[before].text {
             ")" => {
-                let name = opening(all, before)?.checked_sub(1)?;
+                let name = opened[before]?.checked_sub(1)?;
                 match all[name].text {
                     "__attribute__" | "__attribute" | "noexcept" | "alignas" | "_Alignas" => {
                         at = name;
@@ -137,28 +146,17 @@ fn head(all: &[Token<'_>], open: usize) -> Option<usize> {
     None
 }
 
-/// The opening parenthesis that the one at `close` closes.
-fn opening(all: &[Token<'_>], close: usize) -> Option<usize> {
-    let mut depth = 0i32;
-    for at in (0..=close).rev() {
-        match all[at].text {
-            ")" => depth += 1,
-            "(" => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-    None
-}
-
 fn text<'t>(all: &[Token<'t>], at: usize) -> &'t str {
     all.get(at).map_or("", |t| t.text)
 }
 
 /// The first backward jump, or jump with an unknown target. A forward jump makes no loop.
-fn jumps(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
+fn jumps(
+    all: &[Token<'_>],
+    functions: &[Function<'_>],
+    within: &[Option<usize>],
+) -> Option<Hidden> {
+    let labels = labels(all);
     all.iter().enumerate().find_map(|(at, token)| {
         if token.text != "goto" {
             return None;
@@ -170,14 +168,11 @@ fn jumps(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
                 "`goto *` jumps to a target that the source does not name: such a jump".into(),
             );
         }
-        let within = functions
-            .iter()
-            .filter(|f| f.body.contains(&at))
-            .min_by_key(|f| f.body.len());
-        let range = within.map_or(0..all.len(), |f| f.body.clone());
-        let mut places = range.clone().filter(|p| is_label(all, *p, label));
-        match places.next() {
-            Some(place) if place < at => hidden(format!(
+        let range = within[at].map_or(0..all.len(), |f| functions[f].body.clone());
+        let places = labels.get(label).map_or(&[][..], Vec::as_slice);
+        let first = places.partition_point(|place| *place < range.start);
+        match places.get(first).filter(|place| **place < range.end) {
+            Some(place) if *place < at => hidden(format!(
                 "`goto {label}` jumps back: a loop made of a label and a jump"
             )),
             Some(_) => None,
@@ -188,12 +183,20 @@ fn jumps(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
     })
 }
 
-/// True if `label` is defined at this place. The `:` of a C++ scope, of a bit-field's width or of `?` follows other
+/// For each label, the places at which it is defined, in their order.
+fn labels<'t>(all: &[Token<'t>]) -> BTreeMap<&'t str, Vec<usize>> {
+    let mut found: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for at in (0..all.len()).filter(|at| is_label(all, *at)) {
+        found.entry(all[at].text).or_default().push(at);
+    }
+    found
+}
+
+/// True if a label is defined at this place. The `:` of a C++ scope, of a bit-field's width or of `?` follows other
 /// tokens.
-fn is_label(all: &[Token<'_>], at: usize, label: &str) -> bool {
+fn is_label(all: &[Token<'_>], at: usize) -> bool {
     let before = at.checked_sub(1).map_or(";", |b| text(all, b));
-    text(all, at) == label
-        && text(all, at + 1) == ":"
+    text(all, at + 1) == ":"
         && text(all, at + 2) != ":"
         && matches!(before, ";" | "{" | "}" | ":" | ")" | "else" | "do")
 }
@@ -206,10 +209,10 @@ enum Block {
     Other,
 }
 
-fn block(all: &[Token<'_>], open: usize) -> Block {
+fn block(all: &[Token<'_>], opened: &[Option<usize>], open: usize) -> Block {
     match open.checked_sub(1).map_or("", |b| text(all, b)) {
         "do" => Block::Loop,
-        ")" => match opening(all, open - 1).map_or("", |p| text(all, p.wrapping_sub(1))) {
+        ")" => match opened[open - 1].map_or("", |p| text(all, p.wrapping_sub(1))) {
             "for" | "while" => Block::Loop,
             "switch" => Block::Switch,
             _ => Block::Other,
@@ -219,11 +222,11 @@ fn block(all: &[Token<'_>], open: usize) -> Block {
 }
 
 /// The first `case` that a `switch` reaches inside a loop.
-fn cases(all: &[Token<'_>]) -> Option<Hidden> {
+fn cases(all: &[Token<'_>], opened: &[Option<usize>]) -> Option<Hidden> {
     let mut open: Vec<Block> = Vec::new();
     for (at, token) in all.iter().enumerate() {
         match token.text {
-            "{" => open.push(block(all, at)),
+            "{" => open.push(block(all, opened, at)),
             "}" => {
                 open.pop();
             }
@@ -240,8 +243,7 @@ fn cases(all: &[Token<'_>]) -> Option<Hidden> {
                 let bare = match before {
                     "do" | "else" => true,
                     ")" => {
-                        let word =
-                            opening(all, at - 1).map_or("", |p| text(all, p.wrapping_sub(1)));
+                        let word = opened[at - 1].map_or("", |p| text(all, p.wrapping_sub(1)));
                         matches!(word, "for" | "while" | "if")
                     }
                     _ => false,
@@ -326,6 +328,8 @@ fn ring<'t>(
 /// The first call of a C++ library algorithm that contains a loop.
 fn algorithms(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
     let renamed = renames_library(all);
+    let classes = classes(all);
+    let own: BTreeSet<&str> = functions.iter().map(|f| f.name).collect();
     all.iter().enumerate().find_map(|(at, token)| {
         if !LOOPING.contains(&token.text) {
             return None;
@@ -334,13 +338,13 @@ fn algorithms(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
         let is_template = at.checked_sub(1).map_or("", |b| text(all, b)) == "template";
         let end = if is_template { at - 1 } else { at };
         let before = |n: usize| end.checked_sub(n).map_or("", |b| text(all, b));
-        let own = functions.iter().any(|f| f.name == token.text);
+        let own = own.contains(token.text);
         let is_of_library = match (before(2), before(1)) {
             (_, "." | "->") => false,
             // Any other namespace may be an alias of `std` or open it, as may the global one.
             (":", ":") => match before(3) {
                 "std" | "ranges" => true,
-                scope => !(is_class(all, scope) || own && !renamed),
+                scope => !(classes.contains(scope) || own && !renamed),
             },
             _ => is_called(all, at) && !own,
         };
@@ -357,31 +361,39 @@ fn algorithms(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
 /// True if the source names a namespace anew, or opens one that it does not define. Then a function that it defines may
 /// not be the one that a qualified name means.
 fn renames_library(all: &[Token<'_>]) -> bool {
-    let defines = |name: &str| {
-        let mut three = all.windows(3);
-        name != "std"
-            && three.any(|w| w[0].text == "namespace" && w[1].text == name && w[2].text == "{")
-    };
+    let defined = all
+        .windows(3)
+        .filter(|w| w[0].text == "namespace" && w[2].text == "{");
+    let defined: BTreeSet<&str> = defined
+        .map(|w| w[1].text)
+        .filter(|name| *name != "std")
+        .collect();
     (0..all.len()).any(|at| match (text(all, at), text(all, at + 1)) {
         ("using", "namespace") => {
             let named = all.iter().skip(at + 2).take_while(|t| t.text != ";");
             let mut words = named.filter(|t| t.kind == Kind::Word);
-            words.any(|word| !defines(word.text))
+            words.any(|word| !defined.contains(word.text))
         }
         ("namespace", _) => text(all, at + 2) == "=",
         _ => false,
     })
 }
 
-/// True if this name is only that of a class or an enumeration, whose members are never functions of the library.
-fn is_class(all: &[Token<'_>], name: &str) -> bool {
-    let follows = |w: &[Token<'_>], words: &[&str]| words.contains(&w[0].text) && w[1].text == name;
-    let defined = |w: &[Token<'_>]| follows(w, &["struct", "class", "union", "enum"]);
-    // `namespace name`, `namespace outer::name {`
-    let is_namespace =
-        |w: &[Token<'_>]| follows(w, &["namespace"]) || (follows(w, &[":"]) && w[2].text == "{");
-    all.windows(3).any(defined) && !all.windows(3).any(is_namespace)
+/// Names that are only those of classes or enumerations, whose members are never functions of the library.
+fn classes<'t>(all: &[Token<'t>]) -> BTreeSet<&'t str> {
+    let defines = |w: &&[Token<'_>]| matches!(w[0].text, "struct" | "class" | "union" | "enum");
+    let mut found: BTreeSet<&str> = all.windows(3).filter(defines).map(|w| w[1].text).collect();
+    for w in all.windows(3) {
+        // `namespace name`, `namespace outer::name {`
+        if w[0].text == "namespace" || (w[0].text == ":" && w[2].text == "{") {
+            found.remove(w[1].text);
+        }
+    }
+    found
 }
+
+/// Arguments of a template have at most so many tokens.
+const LONGEST: usize = 400;
 
 /// True if the name at this place is called: `f(…)`, `(f)(…)` or `f<…>(…)`.
 fn is_called(all: &[Token<'_>], at: usize) -> bool {
@@ -395,7 +407,7 @@ fn is_called(all: &[Token<'_>], at: usize) -> bool {
         }
         "<" => {
             let mut depth = 0i32;
-            for close in at + 1..all.len() {
+            for close in at + 1..all.len().min(at + LONGEST) {
                 match text(all, close) {
                     "<" => depth += 1,
                     ">" => depth -= 1,

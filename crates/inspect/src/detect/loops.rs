@@ -196,10 +196,11 @@ impl<'t> Walker<'t> {
         // The symbol of a counter has the counter's value, which may move by more than one in an iteration.
         let unit = self.facts.loops[id].step.filter(|s| *s != 0);
         let mut saved: Vec<(&'t str, Value)> = Vec::new();
+        let mut names: BTreeSet<&str> = BTreeSet::new();
         for step in moving {
             let known = self.lookup(step.name).cloned();
             let counted = Some(step.name) == counter && matches!(known, Some(Value::Int(..)));
-            if counted || saved.iter().any(|(n, _)| *n == step.name) {
+            if counted || names.contains(step.name) {
                 continue;
             }
             let Some(before) = known else {
@@ -225,6 +226,7 @@ impl<'t> Walker<'t> {
                 Value::Pointer(at) => Value::Pointer(at.plus(&moved)),
                 _ => continue,
             };
+            names.insert(step.name);
             saved.push((step.name, before));
             if let Some(value) = self.lookup_mut(step.name) {
                 *value = after;

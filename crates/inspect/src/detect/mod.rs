@@ -4,6 +4,8 @@
 //! nest. The walk is a heuristic over arbitrary programs: it covers the code that people and models write, and does not
 //! resist code that is written to deceive it. A wrong result puts a program into the wrong cell of the archive and has
 //! no effect on safety.
+//!
+//! A detection runs on a thread of its own, whose stack is large enough for the deepest source.
 
 mod assign;
 mod branch;
@@ -30,11 +32,16 @@ mod wrap;
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, Technique, TechniqueSet};
 
-use crate::scan::token::tokens;
+use crate::scan::token::{self, tokens};
 use crate::scan::{Looked, Pragma, UserText};
+use crate::stack::on_a_deep_stack;
 pub use extension::in_extension;
 use facts::Facts;
 use shapes::Shapes;
+
+/// The parser may make a hundred steps for each byte of a text, and so many hundreds besides. A correct program takes a
+/// few for each byte.
+const STEPS: usize = 20_000;
 
 /// A technique, with the place and the text that show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,20 +84,45 @@ impl Detected {
 }
 
 /// Detects techniques in a preprocessed source without its pragmas, and in the `pragmas`.
+///
+/// # Errors
+/// The candidate's fault if the source nests deeper than the walk goes; an infrastructure failure if the parser or the
+/// thread cannot be made.
 pub fn detect(
     user: &UserText,
     pragmas: &[Pragma],
     problem: &Problem,
     language: Language,
 ) -> Result<Detected, Failure> {
+    on_a_deep_stack(|| detect_here(user, pragmas, problem, language))
+}
+
+/// [`detect`] on the stack of the caller.
+pub(crate) fn detect_here(
+    user: &UserText,
+    pragmas: &[Pragma],
+    problem: &Problem,
+    language: Language,
+) -> Result<Detected, Failure> {
+    let refused = |what: String| Failure::candidate(CandidateFault::ForbiddenConstruct, what);
     let mut found = Detected::default();
     let all = tokens(&user.text);
+    if let Some(at) = token::too_deep(&all) {
+        let (line, most) = (user.line_at(at), token::DEEPEST);
+        return Err(refused(format!(
+            "line {line}: the brackets nest deeper than {most} levels"
+        )));
+    }
     words::in_words(user, &all, &mut found);
     words::in_pragmas(pragmas, &mut found);
 
     let is_cxx = language == Language::Cxx;
     let lines = |row: usize| user.source_line(row);
-    let Walked { facts, broken } = walked(&user.text, &lines, problem, language)?;
+    let Walked {
+        facts,
+        broken,
+        unread,
+    } = walked(&user.text, &lines, problem, language)?;
     let jumps = hidden::find(&all, is_cxx).map(|h| (user.line_at(h.at), h.what));
     found.hidden = jumps.or(wrapped(&facts));
     if found.hidden.is_some() {
@@ -105,9 +137,15 @@ pub fn detect(
     }
     // The C grammar may parse another language into a deeper nesting than the program has.
     if facts.too_deep && !is_cxx {
-        return Err(Failure::candidate(
-            CandidateFault::ForbiddenConstruct,
-            "the source nests deeper than 200 levels",
+        let most = walk::DEEPEST;
+        return Err(refused(format!(
+            "the source nests deeper than {most} levels"
+        )));
+    }
+    if unread && !is_cxx {
+        return Err(refused(
+            "the source is so far from C that the grammar does not recognise it in reasonable time"
+                .into(),
         ));
     }
     judge_loops(&facts, problem, &mut found);
@@ -118,8 +156,13 @@ pub fn detect(
 /// and prefetching in the compiled code.
 ///
 /// # Errors
-/// An infrastructure failure if the parser cannot be made.
+/// An infrastructure failure if the parser or the thread cannot be made.
 pub fn in_fortran(looked: &Looked, problem: &Problem) -> Result<Detected, Failure> {
+    on_a_deep_stack(|| in_fortran_here(looked, problem))
+}
+
+/// [`in_fortran`] on the stack of the caller.
+pub(crate) fn in_fortran_here(looked: &Looked, problem: &Problem) -> Result<Detected, Failure> {
     let mut found = Detected {
         hidden: looked.jump.clone(),
         ..Detected::default()
@@ -135,7 +178,7 @@ pub fn in_fortran(looked: &Looked, problem: &Problem) -> Result<Detected, Failur
     words::in_pragmas(&as_in_c.collect::<Vec<_>>(), &mut found);
     let loops = fortran::as_c(looked.statements(), problem);
     let lines = |row: usize| loops.lines.get(row).copied().unwrap_or(1);
-    let Walked { facts, broken } = walked(&loops.text, &lines, problem, Language::C)?;
+    let Walked { facts, broken, .. } = walked(&loops.text, &lines, problem, Language::C)?;
     found.hidden = found
         .hidden
         .take()
@@ -155,6 +198,8 @@ struct Walked {
     facts: Facts,
     /// True if the grammar did not understand parts of the text.
     broken: bool,
+    /// True if the parser reached its limit, so there are no facts.
+    unread: bool,
 }
 
 /// Walks through a program in C, or in C++ that is rewritten as C.
@@ -171,20 +216,42 @@ fn walked(
         plain = cxx::as_c(&plain);
     }
     let mut parser = tree_sitter::Parser::new();
-    let tree = parser
+    if parser
         .set_language(&tree_sitter_c::LANGUAGE.into())
-        .ok()
-        .and_then(|()| parser.parse(&plain, None));
-    let Some(tree) = tree else {
+        .is_err()
+    {
         return Err(Failure::infrastructure(
             InfrastructureCause::Compiler,
             "the parser cannot load the C grammar",
         ));
+    }
+    let Some(tree) = parsed(&mut parser, &plain) else {
+        return Ok(Walked {
+            facts: Facts::default(),
+            broken: true,
+            unread: true,
+        });
     };
     Ok(Walked {
         facts: walk::facts(tree.root_node(), &plain, lines, types, problem, language),
         broken: tree.root_node().has_error(),
+        unread: false,
     })
+}
+
+/// The syntax tree of a text; none if the parser makes too many steps. It tries many readings of a text that is broken
+/// in many places.
+fn parsed(parser: &mut tree_sitter::Parser, text: &str) -> Option<tree_sitter::Tree> {
+    let bytes = text.as_bytes();
+    // The parser asks after every hundred steps whether to stop.
+    let mut left = STEPS + bytes.len();
+    let mut stops = |_: &tree_sitter::ParseState| {
+        left = left.saturating_sub(1);
+        left == 0
+    };
+    let options = tree_sitter::ParseOptions::new().progress_callback(&mut stops);
+    let mut read = |at: usize, _: tree_sitter::Point| bytes.get(at..).unwrap_or_default();
+    parser.parse_with_options(&mut read, None, Some(options))
 }
 
 /// Notes the techniques of the loop nest that the problem lists. A task of the problem cannot permit the others, and

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::scan::token::{Kind, Token};
 
+/// The size of a vector type has at most so many tokens.
+const LONGEST: usize = 40;
+
 /// The vector types that a program defines, with their sizes in bytes.
 pub(super) fn vector_types(all: &[Token<'_>]) -> BTreeMap<String, i64> {
     let mut sizes = BTreeMap::new();
@@ -27,7 +30,8 @@ pub(super) fn vector_types(all: &[Token<'_>]) -> BTreeMap<String, i64> {
                 }
                 "__attribute__" | "__attribute" => attribute = true,
                 "vector_size" | "__vector_size__" => {
-                    let inside = definition[at + 1..].iter().take_while(|t| t.text != ")");
+                    let inside = definition[at + 1..].iter().take(LONGEST);
+                    let inside = inside.take_while(|t| t.text != ")");
                     let product = inside.filter_map(|t| t.text.parse::<i64>().ok());
                     bytes = product.fold(None, |p: Option<i64>, n| {
                         Some(p.unwrap_or(1).saturating_mul(n))

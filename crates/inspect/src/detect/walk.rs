@@ -14,8 +14,9 @@ use super::declare::Declared;
 use super::facts::{Array, Facts, LoopId, Meaning, Origin, Place, Scalar, ScalarId};
 use super::poly::Poly;
 
-/// Deeper syntax is refused: programmers do not write it, and every level uses stack.
-const DEEPEST: u32 = 200;
+/// Deeper syntax is refused: programmers do not write it, and every level uses stack. The stack of the analysis
+/// (`crate::stack`) follows from this number.
+pub(super) const DEEPEST: u32 = 200;
 
 /// Largest number of visited nodes. The walk follows calls, so a small source can cause a long walk.
 const BUDGET: u32 = 400_000;
@@ -39,8 +40,16 @@ pub(super) enum Value {
     /// Another name of a place: a reference, or a number whose address is taken.
     Alias(Place),
     /// A function of the program, with the variables that it sees if it is defined within another function.
-    Function(String, Option<Rc<Scopes>>),
+    Function(String, Option<Rc<Around>>),
     Unknown,
+}
+
+/// The variables that a nested function sees.
+#[derive(Debug)]
+pub(super) struct Around {
+    pub scopes: Scopes,
+    /// Functions among them may see others, and so on, in so many steps.
+    pub steps: u32,
 }
 
 /// A place in an array, or the leading part of its subscripts.

@@ -10,7 +10,9 @@ use crate::scan::{Pragma, UserText};
 pub(super) fn in_words(user: &UserText, all: &[Token<'_>], found: &mut Detected) {
     for token in all.iter().filter(|t| t.kind == Kind::Word) {
         let word = token.text;
-        if let Some(technique) = names::technique_of(word) {
+        if let Some(technique) = names::technique_of(word)
+            && found.seen.iter().all(|seen| seen.technique != technique)
+        {
             found.note(technique, user.line_at(token.at), format!("`{word}`"));
         }
     }

@@ -1,5 +1,7 @@
 //! Loops that combine several loops: one counter is reset while another one advances, as in an odometer.
 
+use std::collections::BTreeMap;
+
 use tree_sitter::Node;
 
 use super::loops::Step;
@@ -23,21 +25,19 @@ impl<'t> Walker<'t> {
         }
         let mut branches = Vec::new();
         self.branches(body, &mut branches);
+        let all = counts(steps.iter().filter(|s| !s.nested).map(|s| s.name));
         for branch in branches {
             let mut found = Branch::default();
             self.changes(branch, &mut found);
+            let here = counts(found.moved.iter().copied());
             let outside = |walker: &Self, name: &str| {
                 matches!(
                     walker.lookup(name),
                     Some(Value::Int(..) | Value::Pointer(_) | Value::Unknown)
                 )
             };
-            let stepped = |name: &str| {
-                // Steps within this branch do not happen in every iteration.
-                let all = steps.iter().filter(|s| !s.nested && s.name == name).count();
-                let here = found.moved.iter().filter(|moved| **moved == name).count();
-                all > here
-            };
+            // Steps within this branch do not happen in every iteration.
+            let stepped = |name: &str| all.get(name) > here.get(name);
             let wraps = |name: &str| stepped(name) && outside(self, name);
             let Some(name) = found.set.iter().copied().find(|name| wraps(name)) else {
                 continue;
@@ -107,6 +107,15 @@ impl<'t> Walker<'t> {
         }
         self.leave();
     }
+}
+
+/// How often each name occurs.
+fn counts<'t>(names: impl Iterator<Item = &'t str>) -> BTreeMap<&'t str, usize> {
+    let mut found = BTreeMap::new();
+    for name in names {
+        *found.entry(name).or_insert(0) += 1;
+    }
+    found
 }
 
 fn is_loop(node: Node<'_>) -> bool {

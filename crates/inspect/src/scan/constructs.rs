@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateFault, Failure};
 
-use super::token::{Kind, Token, tokens};
+use super::token::{self, Kind, Token, tokens};
 use super::{UserText, cleanup, cxx, refused};
 
 /// Attributes that change only layout, inlining or the optimiser's assumptions about the candidate's own code.
@@ -215,6 +215,11 @@ const SYMBOL_PREFIXES: &[&str] = &[
 /// Refuses constructs that are not permitted; `entry` is the candidate's own function.
 pub fn check(user: &UserText, entry: &str, language: Language) -> Result<(), Failure> {
     let tokens = tokens(&user.text);
+    if let Some(at) = token::too_deep(&tokens) {
+        let what = format!("the brackets nest deeper than {} levels", token::DEEPEST);
+        let line = user.line_at(at);
+        return Err(refused(CandidateFault::ForbiddenConstruct, line, what));
+    }
     let is_cxx = language == Language::Cxx;
     if is_cxx {
         cxx::check(user, &tokens)?;
@@ -224,12 +229,13 @@ pub fn check(user: &UserText, entry: &str, language: Language) -> Result<(), Fai
     } else {
         defined_functions(&tokens)
     };
+    let mut functions = None;
     for (at, token) in tokens.iter().enumerate() {
         let refuse = |fault, what: String| Err(refused(fault, user.line_at(token.at), what));
         let construct = |what: String| refuse(CandidateFault::ForbiddenConstruct, what);
         match token.kind {
             Kind::Word if matches!(token.text, "__attribute__" | "__attribute") => {
-                attributes(user, &tokens, at)?;
+                attributes(user, &tokens, at, &mut functions)?;
             }
             Kind::Word => {
                 let exact = CONSTRUCTS.iter().find(|(word, _)| *word == token.text);
@@ -327,8 +333,14 @@ fn is_blas(word: &str) -> bool {
         .is_some_and(|w| NAMES.contains(&w))
 }
 
-/// Checks one `__attribute__((…))`, whose first word stands at `start`.
-fn attributes(user: &UserText, all: &[Token<'_>], start: usize) -> Result<(), Failure> {
+/// Checks one `__attribute__((…))`, whose first word stands at `start`. `functions` are those of the source, once they
+/// were looked for.
+fn attributes<'a, 't>(
+    user: &UserText,
+    all: &'a [Token<'t>],
+    start: usize,
+    functions: &mut Option<cleanup::Functions<'a, 't>>,
+) -> Result<(), Failure> {
     let tokens = &all[start..];
     let refuse = |at: usize, what: String| {
         Err(refused(
@@ -358,7 +370,8 @@ fn attributes(user: &UserText, all: &[Token<'_>], start: usize) -> Result<(), Fa
                 let name = word.trim_matches('_');
                 if name == "cleanup" {
                     let function = tokens.get(at + 2).map_or("", |t| t.text);
-                    if let Err(why) = cleanup::check(all, function) {
+                    let functions = functions.get_or_insert_with(|| cleanup::Functions::of(all));
+                    if let Err(why) = functions.check(function) {
                         return refuse(token.at, why);
                     }
                 } else if !ATTRIBUTES.contains(&name) {

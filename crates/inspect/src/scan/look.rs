@@ -28,6 +28,7 @@ pub fn look(source: &str, problem: &Problem, language: Language) -> Result<Detec
     let user = super::preprocess_simple(&lines, &macros)
         .unwrap_or_else(|| as_it_stands(&lines))
         .without_separators();
+    let length = super::check_length(&user, problem);
     let (user, pragmas, known) = match super::split_pragmas(&user) {
         Ok((rest, pragmas)) => (rest, pragmas, Ok(())),
         Err(failure) => (user, Vec::new(), Err(failure)),
@@ -38,6 +39,7 @@ pub fn look(source: &str, problem: &Problem, language: Language) -> Result<Detec
     let found = detect::detect(&user, &pragmas, problem, language);
     raw?;
     included?;
+    length?;
     known?;
     constructs?;
     library?;

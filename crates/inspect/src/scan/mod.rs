@@ -29,7 +29,7 @@ pub(crate) use fortran::{Statement, Token};
 pub use library::check as check_library;
 pub use plain::plain;
 pub use pragmas::{Pragma, split as split_pragmas};
-pub use preprocessed::{Preprocessed, split as split_preprocessed};
+pub use preprocessed::{Preprocessed, check_length, split as split_preprocessed};
 pub use raw::{Raw, check as check_raw, check_included};
 pub use simple::preprocess as preprocess_simple;
 pub(crate) use text::lines as source_lines;

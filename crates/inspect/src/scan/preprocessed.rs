@@ -1,6 +1,28 @@
 //! Extracts the candidate's own text from the preprocessor's output.
 
+use flopsmith_problem::Problem;
+use flopsmith_protocol::{CandidateFault, Failure};
+
 use super::UserText;
+
+/// Bytes that a program may have after preprocessing, if its source may not have more. A few macros that use each other
+/// make megabytes of a page.
+pub(super) const LONGEST: usize = 512 << 10;
+
+/// Refuses a program that macros have made too long for the further checks.
+///
+/// # Errors
+/// The candidate's fault.
+pub fn check_length(user: &UserText, problem: &Problem) -> Result<(), Failure> {
+    let (bytes, most) = (user.text.len(), LONGEST.max(problem.max_source_bytes));
+    if bytes <= most {
+        return Ok(());
+    }
+    Err(Failure::candidate(
+        CandidateFault::CompileLimit,
+        format!("the program has {bytes} bytes after preprocessing; at most {most} are permitted"),
+    ))
+}
 
 /// The preprocessor's output, split by its line markers.
 #[derive(Debug, Default)]

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::UserText;
+use super::preprocessed::LONGEST;
 use super::text::Line;
 use super::token::{Kind, tokens};
 
@@ -14,6 +15,8 @@ use super::token::{Kind, tokens};
 /// macros.
 pub fn preprocess(lines: &[Line], macros: &BTreeSet<String>) -> Option<UserText> {
     let mut defined: BTreeMap<&str, &str> = BTreeMap::new();
+    // The words of all replacements.
+    let mut used: BTreeSet<&str> = BTreeSet::new();
     let mut user = UserText::default();
     // To the compiler, a letter and its code (`\u00e9`) are the same name.
     let plain = |line: &Line| {
@@ -25,12 +28,16 @@ pub fn preprocess(lines: &[Line], macros: &BTreeSet<String>) -> Option<UserText>
     for line in lines {
         let Some(directive) = line.directive() else {
             user.push(line.number, &substitute(&line.text, &defined, macros)?);
+            if user.text.len() > LONGEST {
+                return None;
+            }
             continue;
         };
         if let Some(rest) = directive.strip_prefix("define") {
             let (name, value) = definition(rest)?;
             let again = defined.contains_key(name) || macros.contains(name);
-            let plain = tokens(value).iter().all(|t| {
+            let words = tokens(value);
+            let plain = words.iter().all(|t| {
                 whole(t.kind, t.text)
                     && !t.text.contains('#')
                     && !defined.contains_key(t.text)
@@ -42,10 +49,8 @@ pub fn preprocess(lines: &[Line], macros: &BTreeSet<String>) -> Option<UserText>
             }
             defined.insert(name, value);
             // A replacement must not contain the name of a macro that is defined later.
-            if defined
-                .values()
-                .any(|v| tokens(v).iter().any(|t| t.text == name))
-            {
+            used.extend(words.iter().map(|t| t.text));
+            if used.contains(name) {
                 return None;
             }
         } else if let Some(rest) = directive.strip_prefix("pragma") {
@@ -93,6 +98,10 @@ fn substitute(
     let mut last = 0;
     for token in tokens(text) {
         if !whole(token.kind, token.text) || token.text.starts_with('\\') {
+            return None;
+        }
+        // The real preprocessor has limits of its own.
+        if out.len() > LONGEST {
             return None;
         }
         out.push_str(&text[last..token.at]);
@@ -164,5 +173,12 @@ mod tests {
         ] {
             assert_eq!(run(source), None, "{source}");
         }
+        // A text that grows beyond all bounds, in one line and in many.
+        let long = format!("#define W {}\n", "w".repeat(10_000));
+        for (words, lines) in [(1000, 1), (1, 1000)] {
+            let line = "W ".repeat(words) + "\n";
+            assert_eq!(run(&format!("{long}{}", line.repeat(lines))), None);
+        }
+        assert!(run(&format!("{long}W W W\n")).is_some());
     }
 }

@@ -1,5 +1,7 @@
 //! C tokens.
 
+use std::collections::BTreeMap;
+
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -112,9 +114,66 @@ fn sign(bytes: &[u8], at: usize) -> usize {
         .map_or(at + 1, |s| at + s.len())
 }
 
+/// Brackets within so many others are refused. Programmers nest a tenth of them, and clang takes no more by default.
+pub const DEEPEST: usize = 256;
+
+/// The offset of the first bracket that lies within [`DEEPEST`] others. A bracket without a partner counts as an open one.
+pub fn too_deep(all: &[Token<'_>]) -> Option<usize> {
+    let mut depth = 0usize;
+    all.iter().find_map(|token| {
+        match token.text {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        (depth > DEEPEST).then_some(token.at)
+    })
+}
+
+/// Maps the index of each opening sign to that of its closing sign.
+pub fn partners(all: &[Token<'_>], open: &str, close: &str) -> BTreeMap<usize, usize> {
+    let mut stack = Vec::new();
+    let mut found = BTreeMap::new();
+    for (at, token) in all.iter().enumerate() {
+        if token.text == open {
+            stack.push(at);
+        } else if token.text == close
+            && let Some(start) = stack.pop()
+        {
+            found.insert(start, at);
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn brackets_are_counted_as_they_nest() {
+        let nested = |levels: usize| {
+            let open = "([{".repeat(levels / 3) + &"(".repeat(levels % 3);
+            let close = ")".repeat(levels % 3) + &"}])".repeat(levels / 3);
+            format!("{open}{close}")
+        };
+        for text in [
+            nested(DEEPEST),
+            nested(DEEPEST).repeat(20),
+            "){".repeat(2000),
+            "\"((\"".repeat(2000),
+        ] {
+            assert_eq!(too_deep(&tokens(&text)), None, "{text:.40}");
+        }
+        for text in [nested(DEEPEST + 1), "x ({".repeat(2000)] {
+            let found =
+                too_deep(&tokens(&text)).map(|at| text[..at].matches(['(', '[', '{']).count());
+            assert_eq!(found, Some(DEEPEST), "{text:.40}");
+        }
+        let all = tokens("( ) ) ( ( )");
+        let pairs: Vec<_> = partners(&all, "(", ")").into_iter().collect();
+        assert_eq!(pairs, [(0, 1), (4, 5)]);
+    }
 
     #[test]
     fn tokens_stay_whole() {

@@ -203,6 +203,7 @@ impl WorkloadTimer {
         } else {
             (COLD, None, 2)
         };
+        let limits = limits.divided(self.divisor);
         let mut trials = Vec::with_capacity(processes);
         // Every other object, each with its own data placement.
         let objects = (0u64..).zip(layouts).cycle().step_by(2).take(processes);

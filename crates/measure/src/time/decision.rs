@@ -134,6 +134,15 @@ pub struct Progress {
 const BESIDE: f64 = 0.25;
 
 impl Limits {
+    /// The same precision in a part of the time.
+    pub(super) fn divided(self, divisor: u32) -> Self {
+        Self {
+            min: self.min / divisor,
+            max: self.max / divisor,
+            ..self
+        }
+    }
+
     /// These limits if every comparison contains a standard error `hidden` of ln(ratio), however many samples it has.
     pub fn beside(self, hidden: f64) -> Self {
         Self {
@@ -217,6 +226,16 @@ mod tests {
             stop(&limits, &progress(20, estimate(0.0, 0.001, false), None)),
             None
         );
+    }
+
+    #[test]
+    fn a_part_of_the_time_demands_the_same_precision() {
+        let whole = Purpose::Rank.limits();
+        assert_eq!(whole.divided(1), whole);
+        let part = whole.divided(4);
+        assert_eq!((part.min * 4, part.max * 4), (whole.min, whole.max));
+        let precision = |limits: Limits| (limits.target_log_se, limits.usable_log_se);
+        assert_eq!(precision(part), precision(whole));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 
 mod adversarial;
 mod baseline_oracle;
+mod calibration;
 mod certify;
 mod check;
 mod combine;
@@ -31,6 +32,7 @@ mod session;
 #[cfg(test)]
 mod simulate;
 mod spot_checks;
+mod steps;
 mod timer;
 mod tolerance;
 mod workload;
@@ -39,12 +41,14 @@ use std::time::Duration;
 
 use flopsmith_protocol::Measurement;
 
+pub use calibration::Calibration;
 pub use certify::PADDINGS;
 pub use course::{Course, Finished, Turn, Who};
 pub use decision::{Limits, Purpose};
 pub use quarantine::{Change, Quarantine, State, Why};
 pub use reference::{Chain, Chains, REFINED_USABLE_LOG_SE, USABLE_LOG_SE};
 pub use resolution::Resolution;
+pub use steps::{Listener, Step, Work};
 pub use timer::Timer;
 
 /// Processor time that one candidate may use.

@@ -41,8 +41,8 @@ const LEAST_EMPTY: usize = 8;
 const AFTER: usize = 64;
 /// The share of these calls that used at most what is usual.
 const USUAL: f64 = 0.75;
-/// What a candidate uses beyond that is part of its call if it is more than the length of an empty call divided by this:
-/// what honest programs use differs by that much (0.4 µs where an empty call takes 6.5 µs).
+/// Time that a candidate uses beyond that is part of its call if it is more than the length of an empty call divided by this:
+/// the times of honest programs differ by that much (0.4 µs where an empty call takes 6.5 µs).
 const GRACE: u32 = 16;
 
 /// Accounts for the time that processes use before the calls of one measurement.

@@ -213,7 +213,8 @@ impl WorkloadTimer {
             )
             .map_err(own_fault("reference.c"))?;
         self.measuring_own = true;
-        let trial = self.try_out(process, limits, None, seed, caches);
+        let limits = limits.divided(self.divisor);
+        let trial = self.try_out(process, &limits, None, seed, caches);
         self.measuring_own = false;
         let trial = trial.map_err(|failure| match self.problem.baseline_source {
             Some(_) => own_fault(BESIDE)(failure),

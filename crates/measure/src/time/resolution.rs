@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use flopsmith_protocol::Failure;
+use flopsmith_protocol::{Failure, Measurement};
 use serde::{Deserialize, Serialize};
 
 use crate::stats::{self, Estimate};
@@ -119,10 +119,31 @@ impl Resolution {
         Duration::from_secs_f64(self.taken_off_seconds)
     }
 
+    /// The shortest call that is not mostly hand-shake, seconds.
+    pub fn shortest_seconds(&self) -> f64 {
+        HIDDEN * self.hand_shake_seconds - self.taken_off_seconds
+    }
+
     /// True if a sample of this many seconds was mostly hand-shake. Such a sample says next to nothing about the
     /// program.
     pub fn hides(&self, seconds: f64) -> bool {
-        seconds + self.taken_off_seconds < HIDDEN * self.hand_shake_seconds
+        seconds < self.shortest_seconds()
+    }
+
+    /// True if the calls of a measured program were mostly hand-shake, at any workload. Its number then says next to
+    /// nothing about the program.
+    pub fn hides_calls_of(&self, measurement: &Measurement) -> bool {
+        // Disturbances lengthen the median of the calls but hide nothing, so the shorter time counts.
+        let hides = |median: Option<f64>, seconds: f64| {
+            let median = median.unwrap_or(f64::INFINITY);
+            self.hides(median.min(seconds))
+        };
+        match &measurement.workloads[..] {
+            [] => hides(measurement.median_seconds, measurement.seconds_per_call),
+            several => several
+                .iter()
+                .any(|w| hides(w.median_seconds, w.seconds_per_call)),
+        }
     }
 
     /// An estimate whose interval includes the hidden error.
@@ -150,6 +171,8 @@ fn deviation(sample: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use flopsmith_test_support::Measured;
+
     use super::*;
 
     #[test]
@@ -203,6 +226,17 @@ mod tests {
         let taken_off = Resolution::of(&[vec![4e-7; 9], vec![4e-7; 9]], true);
         assert_eq!(taken_off.least(), Duration::from_nanos(400));
         assert!(taken_off.hides(390e-9) && !taken_off.hides(410e-9));
+        assert!((taken_off.shortest_seconds() - 400e-9).abs() < 1e-15);
+        // A measured program, whose median a busy machine made longer, and one of two workloads.
+        let mut measured = Measured::at(1.0).measurement();
+        assert!(!taken_off.hides_calls_of(&measured));
+        measured.seconds_per_call = 390e-9;
+        measured.median_seconds = Some(3e-3);
+        assert!(taken_off.hides_calls_of(&measured));
+        let mut over = Measured::at(1.0).over(&[("a", 1.0), ("b", 1.0)]);
+        assert!(!taken_off.hides_calls_of(&over));
+        over.workloads[1].median_seconds = Some(390e-9);
+        assert!(taken_off.hides_calls_of(&over));
         let apart = Resolution::of(&[vec![4e-7; 9], vec![6e-7; 9]], false);
         assert!((apart.error_seconds - 2e-7 / 2f64.sqrt()).abs() < 1e-12);
         let only = Resolution::of(&[vec![4e-7; 9]], false);

@@ -135,7 +135,7 @@ impl Session<'_> {
             .with_hand_shake(Duration::from_secs_f64(self.off_clock.least()))
             .with_resolution(self.resolution);
         let (mut checked, mut adversarial_calls) = (0, 0);
-        // The first turn may be the candidate's. What a call uses after its answer must be known by then.
+        // The first turn may be the candidate's. The time that a call uses after its answer must be known by then.
         self.empty_call()?;
         while let Some(turn) = course.next_turn(&mut self.rng) {
             let slow = course

@@ -22,12 +22,14 @@ use flopsmith_protocol::{
 };
 use flopsmith_sandbox::Sandbox;
 
+use super::calibration::Calibration;
 use super::certify::shared;
 use super::equipment::{Equipment, PlacedArrays};
 use super::quarantine::State;
 use super::reference::{Chain, Chains};
 use super::resolution::Resolution;
-use super::roof::{self, Ceilings};
+use super::roof::Ceilings;
+use super::steps::{Listener, Step, Work};
 use super::tolerance::program_of_magnitudes;
 use super::workload::WorkloadTimer;
 use super::{Limits, Purpose, SURPRISING, Timed};
@@ -41,6 +43,7 @@ pub struct Timer {
     equipment: Arc<Equipment>,
     /// At least one.
     workloads: Vec<Workload>,
+    listener: Listener,
 }
 
 /// A workload and its timer.
@@ -65,6 +68,23 @@ impl Timer {
         cores: Cores,
         threads: u32,
     ) -> Result<Self, Failure> {
+        let usual = Calibration::default();
+        Self::calibrated(sandbox, harness, problem, toolchain, cores, threads, &usual)
+    }
+
+    /// The same with another calibration; tells its listener of each step, those of the start included.
+    ///
+    /// # Errors
+    /// As [`Timer::new`].
+    pub fn calibrated(
+        sandbox: Arc<Sandbox>,
+        harness: PathBuf,
+        problem: Arc<Problem>,
+        toolchain: &Toolchain,
+        cores: Cores,
+        threads: u32,
+        calibration: &Calibration,
+    ) -> Result<Self, Failure> {
         if cores.kernel.len() < threads as usize {
             return Err(Failure::infrastructure(
                 InfrastructureCause::Resources,
@@ -88,7 +108,7 @@ impl Timer {
             None => reference_object.clone(),
         };
         let magnitude = program_of_magnitudes(&sandbox, toolchain, &problem)?;
-        let (peak, roofs) = roof::measure(&cores.kernel, threads);
+        let (peak, roofs) = calibration.roofs(&cores.kernel, threads);
         let attestation = Attestation::collect(&Circumstances {
             supervisor_core: cores.supervisor.filter(|_| alone),
             kernel_cores: &cores.kernel,
@@ -119,15 +139,24 @@ impl Timer {
             peak,
             integer_gops: 0.0,
         };
-        let several = each.len() > 1;
-        let mut workloads = Vec::with_capacity(each.len());
+        let of = each.len();
+        let several = of > 1;
+        let mut workloads = Vec::with_capacity(of);
         let names = problem
             .workloads
             .iter()
             .map(|workload| workload.name.clone());
-        for ((problem, placed), name) in each.into_iter().zip(placed).zip(names) {
+        let all = each.into_iter().zip(placed).zip(names);
+        for (((problem, placed), name), number) in all.zip(1..) {
+            calibration.listener().tell(Step {
+                work: Work::Reference,
+                workload: &name,
+                number,
+                of,
+            });
             let equipment = Arc::clone(&equipment);
-            let timer = WorkloadTimer::new(equipment, Arc::new(problem), placed, ceilings)
+            let divisor = calibration.divisor();
+            let timer = WorkloadTimer::new(equipment, Arc::new(problem), placed, ceilings, divisor)
                 .map_err(|failure| at(&name, several, failure))?;
             workloads.push(Workload {
                 name,
@@ -138,6 +167,7 @@ impl Timer {
         let mut timer = Self {
             equipment,
             workloads,
+            listener: calibration.listener().clone(),
         };
         for purpose in [Purpose::Screen, Purpose::Rank, Purpose::Certify] {
             timer.set_limits(purpose, purpose.limits());
@@ -218,9 +248,17 @@ impl Timer {
     /// # Errors
     /// Infrastructure failures only.
     pub fn refine_reference(&mut self) -> Result<(), Failure> {
-        let workloads = self.workloads.iter_mut();
-        let mut timers = workloads.map(|workload| &mut workload.timer);
-        timers.try_for_each(WorkloadTimer::refine_reference)
+        let of = self.workloads.len();
+        for (workload, number) in self.workloads.iter_mut().zip(1..) {
+            self.listener.tell(Step {
+                work: Work::ReferenceAtLength,
+                workload: &workload.name,
+                number,
+                of,
+            });
+            workload.timer.refine_reference()?;
+        }
+        Ok(())
     }
 
     /// Sets other limits for a purpose; the workloads share them.
@@ -382,8 +420,15 @@ impl Timer {
         mut measure: impl FnMut(&mut Workload, u64) -> Result<Timed, Failure>,
     ) -> Result<Timed, Failure> {
         let several = self.is_of_several();
-        let mut all = Vec::with_capacity(self.workloads.len());
-        for n in 0..self.workloads.len() {
+        let of = self.workloads.len();
+        let mut all = Vec::with_capacity(of);
+        for n in 0..of {
+            self.listener.tell(Step {
+                work: Work::Program,
+                workload: &self.workloads[n].name,
+                number: n + 1,
+                of,
+            });
             let workload = &mut self.workloads[n];
             let seed = seed.wrapping_add(n as u64 * SEEDS);
             let timed =

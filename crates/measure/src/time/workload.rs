@@ -59,6 +59,8 @@ pub(super) struct WorkloadTimer {
     /// The machine's highest speeds, as this workload knows them.
     pub(super) ceilings: Ceilings,
     pub(super) limits: [Limits; 3],
+    /// Divides the time of comparisons of plain reference and baseline, and of calls without caches.
+    pub(super) divisor: u32,
     /// Disturbances around the present measurement.
     pub(super) meanwhile: Surroundings,
     pub(super) quarantine: Quarantine,
@@ -67,12 +69,14 @@ pub(super) struct WorkloadTimer {
 }
 
 impl WorkloadTimer {
-    /// Starts the baseline and measures the reference at the size that `problem` is timed at.
+    /// Starts the baseline and measures the reference at the size that `problem` is timed at; `divisor` divides the time of
+    /// that.
     pub fn new(
         equipment: Arc<Equipment>,
         problem: Arc<Problem>,
         placed: PlacedArrays,
         ceilings: Ceilings,
+        divisor: u32,
     ) -> Result<Self, Failure> {
         let PlacedArrays {
             specification,
@@ -105,6 +109,7 @@ impl WorkloadTimer {
             caches: Caches::of(&problem),
             ceilings,
             limits: [Purpose::Screen, Purpose::Rank, Purpose::Certify].map(Purpose::limits),
+            divisor,
             problem,
             meanwhile: Surroundings::default(),
             quarantine: Quarantine::default(),

@@ -13,13 +13,14 @@ use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_harness::control::Element;
 use flopsmith_harness::half;
 use flopsmith_problem::{ErrorBound, Finding, Params};
-use flopsmith_protocol::{Failure, InfrastructureCause};
+use flopsmith_protocol::{Failure, InfrastructureCause, Measurement};
 
 use super::cases::Case;
 use super::pool::Group;
 use super::soundness::{array_names, words};
 use super::{Verifier, compile_own};
 use crate::supervise::Array;
+use crate::time::{Chains, Resolution};
 
 /// The largest relative change by a rounding to single precision, and half of its digits: results with this relative
 /// error should be refused.
@@ -246,8 +247,33 @@ fn tightness(share: f64) -> Finding {
     }
 }
 
-/// A finding if a call of the reference, which lasts `seconds` at the timed size, is too short to be timed by itself.
-pub fn short_call(seconds: f64) -> Option<Finding> {
+/// A finding if calls are too short to be timed one by one. `reference` is the measurement of the reference as a candidate,
+/// and `chains` have its time and that of the baseline at each workload. The first threshold is the one above which `bench`
+/// no longer says that most of a call is the hand-shake ([`Resolution::hides_calls_of`]).
+pub fn short_call(
+    reference: &Measurement,
+    chains: &Chains,
+    resolution: &Resolution,
+) -> Option<Finding> {
+    let each = || chains.each().iter();
+    let seconds = each().map(|chain| chain.reference_seconds);
+    let seconds = seconds.fold(f64::INFINITY, f64::min);
+    let baseline = each().map(|chain| chain.baseline_seconds);
+    let baseline = baseline.fold(f64::INFINITY, f64::min);
+    let hidden = if resolution.hides_calls_of(reference) {
+        Some("the reference")
+    } else if resolution.hides(baseline) {
+        Some("a program as fast as the baseline")
+    } else {
+        None
+    };
+    if let Some(whose) = hidden {
+        return Some(Finding::Warning(format!(
+            "most of a call of {whose} is the hand-shake with its process ({:.2} µs), so `bench` can hardly tell programs apart: enlarge `[timed]` until such a call lasts {:.0} µs at least",
+            resolution.hand_shake_seconds * 1e6,
+            resolution.shortest_seconds().max(SHORT_CALL_SECONDS) * 1e6
+        )));
+    }
     (seconds < SHORT_CALL_SECONDS).then(|| {
         Finding::Warning(format!(
             "a call of the reference lasts {:.2} µs at the timed size, and a call of a faster program is shorter; the clock's own noise shows below {:.0} µs: enlarge `[timed]` to at least {:.1} times the work",
@@ -326,8 +352,10 @@ impl<'a> Movement<'a> {
 mod tests {
     use flopsmith_harness::Content;
     use flopsmith_problem::Role;
+    use flopsmith_test_support::Measured;
 
     use super::*;
+    use crate::time::Chain;
 
     fn is_warning(finding: &Finding, part: &str) -> bool {
         matches!(finding, Finding::Warning(text) if text.contains(part))
@@ -395,14 +423,39 @@ mod tests {
 
     #[test]
     fn short_calls_are_told_with_how_much_is_missing() {
-        assert_eq!(short_call(25e-6), None);
-        let short = short_call(2e-6);
-        assert!(
-            short
-                .as_ref()
-                .is_some_and(|f| is_warning(f, "lasts 2.00 µs") && is_warning(f, "10.0 times")),
-            "{short:?}"
+        // Hand-shakes of 4 µs, which are subtracted.
+        let resolution = Resolution {
+            hand_shake_seconds: 4e-6,
+            taken_off_seconds: 4e-6,
+            error_seconds: 8e-8,
+        };
+        // The baseline takes a fourth of the time of the reference.
+        let of = |seconds: f64| {
+            let chain = Chain {
+                log_ratio: 4f64.ln(),
+                log_se: 0.003,
+                reference_seconds: seconds,
+                baseline_seconds: seconds / 4.0,
+            };
+            let mut reference = Measured::at(1.0).measurement();
+            reference.seconds_per_call = seconds;
+            reference.median_seconds = Some(1.01 * seconds);
+            short_call(&reference, &chain.into(), &resolution)
+        };
+        let says = |finding: Option<Finding>, part: &str| {
+            let said = finding.as_ref().is_some_and(|f| is_warning(f, part));
+            assert!(said, "{part}: {finding:?}");
+        };
+        assert_eq!(of(25e-6), None);
+        says(of(18e-6), "lasts 18.00 µs at the timed size");
+        says(of(18e-6), "at least 1.1 times the work");
+        says(
+            of(12e-6),
+            "a program as fast as the baseline is the hand-shake",
         );
+        says(of(3e-6), "a call of the reference is the hand-shake");
+        says(of(3e-6), "(4.00 µs)");
+        says(of(3e-6), "lasts 20 µs at least");
     }
 
     #[test]

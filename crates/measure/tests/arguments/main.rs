@@ -17,7 +17,7 @@ use std::time::Duration;
 use flopsmith_compile::Compiler;
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_measure::verify::soundness;
-use flopsmith_measure::{Limits, Purpose, Sanitizers, Thoroughness, Timer, Verifier, sanitize};
+use flopsmith_measure::{Limits, Purpose, Sanitizers, Thoroughness, Verifier, sanitize};
 use flopsmith_problem::{Finding, Language, Problem};
 use flopsmith_protocol::{Failure, TechniqueSet};
 use flopsmith_test_support::skipped;
@@ -283,15 +283,9 @@ fn timed_calls_are_checked_whatever_their_arguments_are() {
             continue;
         };
         let toolchain = Toolchain::detect(None, &problem).unwrap();
-        let mut timer = Timer::new(
-            fixtures::sandbox(),
-            fixtures::harness(),
-            Arc::clone(&problem),
-            &toolchain,
-            fixtures::cores(),
-            1,
-        )
-        .unwrap_or_else(|e| panic!("{name}: {e}"));
+        let (cores, part) = (fixtures::cores(), fixtures::ROUGH);
+        let timer = fixtures::rough_timer(Arc::clone(&problem), &toolchain, cores, 1, part);
+        let mut timer = timer.unwrap_or_else(|e| panic!("{name}: {e}"));
         timer.set_limits(Purpose::Screen, LONG);
         // The timer need not find what the verifier refuses before.
         let timed = programs(name).into_iter();
@@ -366,16 +360,7 @@ fn values_stay_between_their_bounds_in_every_call() {
     );
     std::fs::write(&path, text).unwrap();
     let object = fixtures::built(&problem, &path);
-    let toolchain = Toolchain::detect(None, &problem).unwrap();
-    let mut timer = Timer::new(
-        fixtures::sandbox(),
-        fixtures::harness(),
-        Arc::clone(&problem),
-        &toolchain,
-        fixtures::cores(),
-        1,
-    )
-    .unwrap();
+    let mut timer = fixtures::rough_timer_of(problem);
     let measured = timer.measure(&object, Purpose::Screen, 1, None);
     assert!(measured.is_ok(), "{:?}", measured.map(|m| m.measurement));
 }

@@ -535,7 +535,7 @@ fn try_variants(part: Part) -> usize {
 fn try_honest_variants(part: Part) -> usize {
     let _alone = fixtures::alone();
     let started = Instant::now();
-    let mut stages = Stages::default();
+    let mut stages = Stages::rough();
     let all = variants_of(named(honest()), &stages, mutate::honest::variants);
     let (mut measured, mut unmeasured) = (0, 0);
     let (mut refused, mut unbuilt) = (Vec::new(), Vec::new());

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use flopsmith_evaluate::{Evaluated, Evaluator, Prepared};
+use flopsmith_evaluate::{Evaluated, Evaluator, Look, Prepared};
 use flopsmith_machine::pinning;
 use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_problem::Language;
@@ -68,6 +68,8 @@ struct Bench {
     /// Made when the first program has to be verified here: most of those that are timed were verified at a first look.
     verifier: Option<Verifier>,
     threads: u32,
+    /// Divides the time that timers take for the reference.
+    divisor: u32,
     /// Made when the first program has to be timed: most attacks are refused before, and it measures the machine.
     timed: Option<Timed>,
 }
@@ -86,51 +88,37 @@ struct Timed {
     timer: Timer,
     /// The plain loops, compiled and verified. Made when they are first timed.
     loops: Option<Prepared>,
-    plain: Plain,
+    /// None before plain loops are needed: only the number of an attack is compared with them.
+    plain: Option<Plain>,
 }
 
 impl Timed {
-    fn new(
-        evaluator: &Evaluator,
-        by_gcc: &Evaluator,
-        verifier: &mut Option<Verifier>,
-        threads: u32,
-    ) -> Self {
-        let mut timer = evaluator.timer(threads).unwrap();
+    fn new(evaluator: &Evaluator, threads: u32, divisor: u32) -> Self {
+        let allowed = pinning::allowed_cores();
+        let cores = pinning::assign(&allowed, threads as usize, pinning::siblings);
+        let (problem, toolchain) = (Arc::clone(&evaluator.problem), &evaluator.toolchain);
+        let timer = fixtures::rough_timer(problem, toolchain, cores, threads, divisor).unwrap();
         // In other problems than the usual one, the honest loops of attacks are the reference.
-        let (loops, plain) = match evaluator.problem.id.as_str() {
-            USUAL => {
-                let verifier = verifier_in(verifier, evaluator, threads);
-                let loops = plain_loops(by_gcc, verifier, threads);
-                let plain = speed_of(&loops, &mut timer);
-                (Some(loops), plain)
-            }
-            _ => {
-                let gflops = timer.reference_gflops();
-                let plain = Plain {
-                    ratio: 1.0,
-                    gflops,
-                    cold_ratio: None,
-                };
-                (None, plain)
-            }
-        };
+        let plain = (evaluator.problem.id.as_str() != USUAL).then(|| Plain {
+            ratio: 1.0,
+            gflops: timer.reference_gflops(),
+            cold_ratio: None,
+        });
         eprintln!(
-            "{}, threads {threads}: plain loops are {:.2} times as fast as the reference, which does {:.1} GFLOPS",
+            "{}, threads {threads}: the reference does {:.1} GFLOPS",
             evaluator.problem.id,
-            plain.ratio,
             timer.reference_gflops()
         );
         Self {
             timer,
-            loops,
+            loops: None,
             plain,
         }
     }
 }
 
 impl Bench {
-    fn new(compiler: Option<&str>, problem: &str, threads: u32) -> Self {
+    fn new(compiler: Option<&str>, problem: &str, threads: u32, divisor: u32) -> Self {
         // Attacks are judged at the first workload; others would repeat them at other sizes.
         let problem = fixtures::shipped(problem);
         let made = |compiler: &str| {
@@ -147,25 +135,20 @@ impl Bench {
             evaluator,
             by_gcc: by_gcc.seeded(30),
             threads,
+            divisor,
             timed: None,
         }
     }
 
     /// Compiles and verifies a program, and checks it by sanitizers if it has to count.
-    fn prepared(&mut self, program: &Program, purpose: Purpose) -> Prepared {
+    fn prepared(&mut self, program: &Program, look: Look) -> Prepared {
         let mut evaluator = self.evaluator.clone().permitting(program.permitted);
         if !program.is_to_count {
             evaluator.sanitizers = None;
         }
-        let last_look = purpose == Purpose::Certify;
         let (language, source) = (program.language, &program.source);
         let verifier = verifier_in(&mut self.verifier, &self.evaluator, self.threads);
-        let mut prepared = evaluator.prepare(language, source, verifier, last_look);
-        // A screening also decides about a program that has to count and passed up to here.
-        if last_look && !program.is_to_count {
-            prepared.verify_other_layouts(verifier);
-        }
-        prepared
+        evaluator.prepare(language, source, verifier, look)
     }
 
     /// Compiles, verifies and times a program; a program that was looked at before is `prepared`, and only timed.
@@ -176,24 +159,27 @@ impl Bench {
         prepared: Option<Prepared>,
     ) -> Evaluated {
         let prepared = prepared.unwrap_or_else(|| {
-            let standard = match purpose {
-                Purpose::Certify => Purpose::Certify,
-                _ => purpose_of(program),
+            let look = match purpose {
+                Purpose::Certify => Look::Certified,
+                Purpose::Screen | Purpose::Rank => look_at(program),
             };
-            self.prepared(program, standard)
+            self.prepared(program, look)
         });
         let (evaluator, by_gcc) = (&self.evaluator, &self.by_gcc);
-        let (verifier, threads) = (&mut self.verifier, self.threads);
+        let (verifier, threads, divisor) = (&mut self.verifier, self.threads, self.divisor);
         if let Some(failure) = prepared.failure() {
             return prepared.failed(failure.clone());
         }
         let timed = self
             .timed
-            .get_or_insert_with(|| Timed::new(evaluator, by_gcc, verifier, threads));
+            .get_or_insert_with(|| Timed::new(evaluator, threads, divisor));
         let done = prepared.time(&mut timed.timer, purpose, None);
+        let is_attack = matches!(program.expected, Expected::Refused { .. });
+        let is_measured = matches!(done.verdict, Verdict::Measured { .. });
+        let first = is_attack && is_measured && timed.plain.is_none();
         // Measures the program's honest loops in the same minute, since plain loops depend on caches that other tenants
         // use at varying rates.
-        if purpose == Purpose::Certify && done.verdict.counts() {
+        if first || (purpose == Purpose::Certify && done.verdict.counts()) {
             let by = match evaluator.problem.id.as_str() {
                 USUAL => by_gcc,
                 _ => evaluator,
@@ -203,7 +189,12 @@ impl Bench {
                 plain_loops(by, verifier, threads)
             });
             let now = speed_of(loops, &mut timed.timer);
-            timed.plain = timed.plain.and_now(now);
+            let plain = timed.plain.map_or(now, |plain| plain.and_now(now));
+            eprintln!(
+                "{}, threads {threads}: plain loops are {:.2} times as fast as the reference",
+                evaluator.problem.id, plain.ratio
+            );
+            timed.plain = Some(plain);
         }
         done
     }
@@ -255,9 +246,7 @@ fn plain_loops(evaluator: &Evaluator, verifier: &mut Verifier, threads: u32) -> 
     };
     let mut evaluator = evaluator.clone().permitting(TechniqueSet::all());
     evaluator.sanitizers = None;
-    let mut loops = evaluator.prepare(Language::C, &loops, verifier, true);
-    loops.verify_other_layouts(verifier);
-    loops
+    evaluator.prepare(Language::C, &loops, verifier, Look::Certified)
 }
 
 /// The speed of plain loops, relative to the reference. Times would not be enough: the machine may become faster from
@@ -276,7 +265,7 @@ fn speed_of(loops: &Prepared, timer: &mut Timer) -> Plain {
 }
 
 /// A program that was compiled and verified, and the time that this took.
-pub struct Look {
+pub struct FirstLook {
     prepared: Prepared,
     seconds: f64,
 }
@@ -285,6 +274,8 @@ pub struct Look {
 pub struct Stages {
     /// The C compiler; the usual one if none.
     compiler: Option<&'static str>,
+    /// Divides the time that timers take for the reference; all of it is taken where this is 0.
+    divisor: u32,
     /// Keyed by problem and threads.
     benches: BTreeMap<(String, u32), Bench>,
     tried_again: u32,
@@ -300,6 +291,14 @@ impl Stages {
         }
     }
 
+    /// Stages for programs whose numbers are compared with nothing: timers take a part of the usual time for the reference.
+    pub fn rough() -> Self {
+        Self {
+            divisor: fixtures::ROUGH,
+            ..Self::default()
+        }
+    }
+
     /// Compiles, verifies and times a program. Like every caller, it tries again after a failure without a fault of the
     /// program. A program that seems to gain something in a screening, whose number is imprecise, is measured again to
     /// the standard of the plain loops, each time beside them: a cheat gains every time, while a program that gained
@@ -310,7 +309,7 @@ impl Stages {
 
     /// The same for a program that [`first_looks`] compiled and verified: a fault that was found then is its result, and
     /// a program without one is timed. After any other failure the program is judged anew, since it was beside others.
-    pub fn judge_after(&mut self, look: Look, program: &Program) -> Ended {
+    pub fn judge_after(&mut self, look: FirstLook, program: &Program) -> Ended {
         match look.prepared.failure() {
             None => self.judge_from(program, Some(look)),
             Some(failure @ Failure::Candidate { .. }) => Ended {
@@ -323,7 +322,7 @@ impl Stages {
         }
     }
 
-    fn judge_from(&mut self, program: &Program, look: Option<Look>) -> Ended {
+    fn judge_from(&mut self, program: &Program, look: Option<FirstLook>) -> Ended {
         let mut ended = self.once(program, Purpose::Screen, look);
         let mut tried = 1;
         while tried < tries(program, &ended.verdict) {
@@ -366,10 +365,10 @@ impl Stages {
     }
 
     /// Compiles and verifies a program.
-    fn look(&mut self, program: &Program) -> Look {
+    fn look(&mut self, program: &Program) -> FirstLook {
         let started = Instant::now();
-        let prepared = self.bench(program).prepared(program, purpose_of(program));
-        Look {
+        let prepared = self.bench(program).prepared(program, look_at(program));
+        FirstLook {
             prepared,
             seconds: started.elapsed().as_secs_f64(),
         }
@@ -402,14 +401,14 @@ impl Stages {
         if !self.benches.contains_key(&key) {
             self.benches.retain(|(kept, _), _| kept == USUAL);
         }
-        let compiler = self.compiler;
+        let (compiler, divisor) = (self.compiler, self.divisor);
         self.benches
             .entry(key)
-            .or_insert_with(|| Bench::new(compiler, problem, threads))
+            .or_insert_with(|| Bench::new(compiler, problem, threads, divisor))
     }
 
     /// Judges a program once; `purpose` is the standard of its measurement.
-    fn once(&mut self, program: &Program, purpose: Purpose, look: Option<Look>) -> Ended {
+    fn once(&mut self, program: &Program, purpose: Purpose, look: Option<FirstLook>) -> Ended {
         let started = Instant::now();
         let (prepared, before) = match look {
             Some(look) => (Some(look.prepared), look.seconds),
@@ -421,30 +420,35 @@ impl Stages {
             verdict: done.verdict,
             techniques: done.techniques,
             seconds: before + started.elapsed().as_secs_f64(),
-            plain: bench.timed.as_ref().map(|timed| timed.plain),
+            plain: bench.timed.as_ref().and_then(|timed| timed.plain),
         }
     }
 }
 
-/// The standard to which a program is verified before its first measurement, which is a screening.
-fn purpose_of(program: &Program) -> Purpose {
+/// The look at a program before its first measurement, which is a screening. A screening also decides about a program that
+/// has to count and passed up to here.
+fn look_at(program: &Program) -> Look {
     if program.is_to_count {
-        Purpose::Certify
+        Look::Full
     } else {
-        Purpose::Screen
+        Look::Screening
     }
 }
 
 /// Number of programs of a batch: those of a problem follow each other, and each batch makes its own benches.
 const AT_ONCE: usize = 8;
 
+/// Number of batches at the same time for each processor: a look waits for much of its time until the kernel has made or
+/// ended a jail.
+const FOR_EACH_PROCESSOR: usize = 2;
+
 /// Compiles and verifies programs on all processors, since this does not need a quiet machine. Returns a look at each
 /// program, in their order. For the same programs the secrets of the looks are the same on every machine.
-pub fn first_looks(compiler: Option<&'static str>, programs: &[&Program]) -> Vec<Look> {
+pub fn first_looks(compiler: Option<&'static str>, programs: &[&Program]) -> Vec<FirstLook> {
     let next = AtomicUsize::new(0);
     let looks = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
-        for _ in pinning::allowed_cores() {
+        for _ in 0..FOR_EACH_PROCESSOR * pinning::allowed_cores().len() {
             scope.spawn(|| {
                 loop {
                     let first = next.fetch_add(AT_ONCE, Ordering::Relaxed);

@@ -75,16 +75,9 @@ impl Bench {
 
     fn timer(&self) -> Timer {
         let problem = Arc::clone(&self.problem);
-        let cores = fixtures::cores();
-        Timer::new(
-            fixtures::sandbox(),
-            fixtures::harness(),
-            problem,
-            &self.toolchain,
-            cores,
-            1,
-        )
-        .unwrap_or_else(|e| panic!("{}: {e}", self.problem.id))
+        let (cores, part) = (fixtures::cores(), fixtures::ROUGH);
+        fixtures::rough_timer(problem, &self.toolchain, cores, 1, part)
+            .unwrap_or_else(|e| panic!("{}: {e}", self.problem.id))
     }
 
     fn compiled(&self, source: &str) -> Vec<u8> {

@@ -11,7 +11,7 @@ use flopsmith_protocol::{Failure, InfrastructureCause};
 use object::{Object, ObjectSymbol};
 use serde_json::Value;
 
-use crate::fixtures::{alone, edited, sandbox, shipped, timer_of};
+use crate::fixtures::{alone, cores, edited, rough_timer, rough_timer_of, sandbox, shipped};
 
 /// Objects of the problem's baseline, each with another code layout.
 fn layouts(problem: &Arc<Problem>, paddings: &[u32]) -> Vec<Vec<u8>> {
@@ -36,14 +36,18 @@ fn place_of(object: &[u8], name: &str) -> u64 {
 /// more precise, however well its layouts happen to agree.
 const PLACED: f64 = 0.02;
 
-/// Short measurements, so certificates are less precise.
-fn soon(timer: &mut Timer) {
+/// A timer with short measurements, so that certificates are less precise. Seven processes of the reference and three of the
+/// program would have half a minute for calls without caches.
+fn soon(problem: Arc<Problem>) -> Timer {
+    let toolchain = Toolchain::detect(None, &problem).unwrap();
+    let mut timer = rough_timer(problem, &toolchain, cores(), 1, 4).unwrap();
     let limits = Limits {
         min: Duration::from_millis(60),
         max: Duration::from_millis(150),
         ..Purpose::Certify.limits()
     };
     timer.set_limits(Purpose::Certify, limits);
+    timer
 }
 
 fn calls(side: &Value) -> usize {
@@ -66,8 +70,7 @@ fn a_certified_number_is_of_five_layouts_and_cold_calls_are_slower() {
         .collect();
     assert_eq!(places.len(), PADDINGS.len(), "{places:?}");
 
-    let mut timer = timer_of(Arc::clone(&problem));
-    soon(&mut timer);
+    let mut timer = soon(problem);
     let timed = timer.certify(&layouts, 1).unwrap();
     let m = timed.measurement;
     let certificate = m.certificate.as_ref().unwrap();
@@ -145,11 +148,12 @@ fn a_problem_may_be_timed_without_caches_altogether() {
     };
     let layout = layouts(&shipped("transpose"), &PADDINGS[..1]);
     let certified = |problem: Problem| {
-        let mut timer = timer_of(Arc::new(problem));
-        soon(&mut timer);
-        timer.certify(&layout, 3).unwrap().measurement
+        let mut timer = soon(Arc::new(problem));
+        let measurement = timer.certify(&layout, 3).unwrap().measurement;
+        (measurement, timer.attestation().roofs.clone())
     };
-    let (warm, cold) = (certified(warm), certified(cold));
+    let ((warm, roofs), (cold, same)) = (certified(warm), certified(cold));
+    assert_eq!(roofs, same, "they are measured once");
     assert!(cold.seconds_per_call > warm.seconds_per_call);
     let said = |m: &flopsmith_protocol::Measurement| m.certificate.clone().unwrap();
     assert_eq!(said(&warm).cold_ratio, None);
@@ -197,7 +201,7 @@ fn programs_faster_than_uncached_memory_get_no_number_and_no_blame() {
     let problem = faster_than_memory();
     let layout = layouts(&problem, &PADDINGS[..1]);
     for caches in [Caches::Cold, Caches::Both] {
-        let mut timer = timer_of(Arc::new(Problem {
+        let mut timer = rough_timer_of(Arc::new(Problem {
             caches,
             ..Problem::clone(&problem)
         }));

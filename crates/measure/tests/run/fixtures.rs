@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_machine::Cores;
-use flopsmith_measure::{Timer, Verifier};
+use flopsmith_machine::attest::Attestation;
+use flopsmith_measure::{Calibration, Listener, Timer, Verifier};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{CandidateFault, Failure};
 use flopsmith_sandbox::{Options, Sandbox};
@@ -15,8 +16,7 @@ use flopsmith_sandbox::{Options, Sandbox};
 /// Permits one measurement at a time, and no verification beside it.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub fn sandbox() -> Arc<Sandbox> {
@@ -101,12 +101,71 @@ pub fn cores() -> Cores {
 }
 
 pub fn timer() -> Timer {
-    timer_of(problem())
+    rough_timer_of(problem())
 }
 
 pub fn timer_of(problem: Arc<Problem>) -> Timer {
     let toolchain = Toolchain::detect(None, &problem).unwrap();
     Timer::new(sandbox(), harness(), problem, &toolchain, cores(), 1).unwrap()
+}
+
+/// A timer for a test whose ratios to the reference need not be precise.
+pub fn rough_timer_of(problem: Arc<Problem>) -> Timer {
+    rough_timer_with(problem, Listener::default())
+}
+
+/// The same; `listener` is told of its steps.
+pub fn rough_timer_with(problem: Arc<Problem>, listener: Listener) -> Timer {
+    let toolchain = Toolchain::detect(None, &problem).unwrap();
+    let calibration = Calibration::default()
+        .in_a_part_of_the_time(ROUGH)
+        .telling(listener);
+    timer_with_known_roofs(problem, &toolchain, cores(), 1, calibration).unwrap()
+}
+
+/// A rough timer takes one in this many parts of the usual time for its reference.
+pub const ROUGH: u32 = 16;
+
+/// A timer that takes one in `divisor` parts of the usual time for its reference.
+pub fn rough_timer(
+    problem: Arc<Problem>,
+    toolchain: &Toolchain,
+    cores: Cores,
+    threads: u32,
+    divisor: u32,
+) -> Result<Timer, Failure> {
+    let calibration = Calibration::default().in_a_part_of_the_time(divisor);
+    timer_with_known_roofs(problem, toolchain, cores, threads, calibration)
+}
+
+/// The first timer on some cores measures their roofs, for all others in this process.
+fn timer_with_known_roofs(
+    problem: Arc<Problem>,
+    toolchain: &Toolchain,
+    cores: Cores,
+    threads: u32,
+    mut calibration: Calibration,
+) -> Result<Timer, Failure> {
+    static KNOWN: Mutex<Vec<Attestation>> = Mutex::new(Vec::new());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let same = |a: &&Attestation| a.kernel_cores == cores.kernel && a.threads == threads;
+    let before = known().iter().find(same).cloned();
+    if let Some(attestation) = &before {
+        calibration = calibration.with_roofs_of(attestation);
+    }
+    let timer = Timer::calibrated(
+        sandbox(),
+        harness(),
+        problem,
+        toolchain,
+        cores,
+        threads,
+        &calibration,
+    )?;
+    if before.is_none() {
+        known().push(timer.attestation().clone());
+    }
+    Ok(timer)
 }
 
 /// A shipped problem with another timed size, only for timers.

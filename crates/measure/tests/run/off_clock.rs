@@ -275,7 +275,7 @@ fn with_fast_rows(file: &str, fast: &Fast) -> String {
     )
 }
 
-/// What a program of the corpus does between its answer to one order and the next order, instead of a single change of
+/// The work of a program of the corpus between its answer to one order and the next order, instead of a single change of
 /// the baseline's inputs: it naps, and if its outputs are poisoned for more than one nap, the call is the baseline's.
 const BESIDE_THE_BASELINE: &str = "\
     for (int made = 0; page[0] == last;) {

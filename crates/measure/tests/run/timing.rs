@@ -230,15 +230,8 @@ fn timed_calls_that_do_not_do_their_work_are_found() {
 
 /// A timer of the usual problem on these cores.
 fn timer_on(cores: flopsmith_machine::Cores, threads: u32) -> flopsmith_measure::Timer {
-    flopsmith_measure::Timer::new(
-        fixtures::sandbox(),
-        fixtures::harness(),
-        fixtures::problem(),
-        &fixtures::toolchain(),
-        cores,
-        threads,
-    )
-    .unwrap()
+    let (problem, toolchain) = (fixtures::problem(), fixtures::toolchain());
+    fixtures::rough_timer(problem, &toolchain, cores, threads, fixtures::ROUGH).unwrap()
 }
 
 #[test]
@@ -404,14 +397,8 @@ fn hand_shakes_of_a_busy_moment_make_no_program_faster() {
     let problem = fixtures::timed_at("dgemm", "n = 64");
     let toolchain = flopsmith_compile::Toolchain::detect(None, &problem).unwrap();
     let new = || {
-        flopsmith_measure::Timer::new(
-            fixtures::sandbox(),
-            fixtures::harness(),
-            Arc::clone(&problem),
-            &toolchain,
-            fixtures::cores(),
-            1,
-        )
+        let (problem, cores) = (Arc::clone(&problem), fixtures::cores());
+        fixtures::rough_timer(problem, &toolchain, cores, 1, fixtures::ROUGH)
     };
     let over = AtomicBool::new(false);
     let busy = std::thread::scope(|scope| {

@@ -1,17 +1,20 @@
 //! Several workloads of a problem: each is verified and timed, and the number is their geometric mean.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flopsmith_compile::{Compiler, Toolchain};
-use flopsmith_measure::{Limits, Purpose, State, Thoroughness, Timer, Verifier};
+use flopsmith_measure::{
+    Limits, Listener, Purpose, State, Step, Thoroughness, Timer, Verifier, Work,
+};
 use flopsmith_problem::{ErrorBound, Finding, Language, Problem};
 use flopsmith_protocol::{CandidateFault as F, Failure, InfrastructureCause};
 use serde_json::Value;
 
 use crate::fixtures::{
-    self, alone, built, cores, fault, harness, program, sandbox, timer_of, toolchain, with_timed,
+    self, alone, built, cores, fault, harness, program, rough_timer_of, sandbox, toolchain,
+    with_timed,
 };
 
 const SQUARES: &str = "[[timed]]\nn = 128\n[[timed]]\nname = \"larger\"\nn = 192\n";
@@ -41,9 +44,22 @@ fn textbook_and(rest: &str) -> Vec<u8> {
 #[test]
 fn a_number_is_the_geometric_mean_over_all_workloads() {
     let _alone = alone();
-    let mut timer = timer_of(squares());
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&told);
+    let listener = Listener::new(move |step: Step<'_>| {
+        let workload = step.workload.to_owned();
+        let place = (step.number, step.of);
+        heard.lock().unwrap().push((step.work, workload, place));
+    });
+    let mut timer = fixtures::rough_timer_with(squares(), listener);
     let object = program("fast.c");
     let timed = timer.measure(&object, Purpose::Rank, 1, None).unwrap();
+    // The listener is told of each workload, in the timer's start and in the measurement.
+    let steps = [Work::Reference, Work::Program].map(|work| {
+        let at = |name: &str, number: usize| (work, name.to_owned(), (number, 2));
+        [at("n=128", 1), at("larger", 2)]
+    });
+    assert_eq!(*told.lock().unwrap(), steps.concat());
     let m = &timed.measurement;
     let names: Vec<&str> = m.workloads.iter().map(|w| w.name.as_str()).collect();
     assert_eq!(names, ["n=128", "larger"]);
@@ -84,7 +100,7 @@ fn a_number_is_the_geometric_mean_over_all_workloads() {
     ));
     // The chains of a later session on this machine.
     let chains = timer.chains();
-    let mut later = timer_of(squares());
+    let mut later = rough_timer_of(squares());
     later.go_on_with(&chains);
     assert!((later.chain().log_ratio - chains.whole().log_ratio).abs() < 1e-12);
 }
@@ -93,7 +109,7 @@ fn a_number_is_the_geometric_mean_over_all_workloads() {
 fn one_selected_workload_is_measured_as_the_only_one_is() {
     let _alone = alone();
     let one = squares().select(&["larger"]).unwrap();
-    let mut timer = timer_of(Arc::new(one));
+    let mut timer = rough_timer_of(Arc::new(one));
     let timed = timer
         .measure(&program("fast.c"), Purpose::Screen, 1, None)
         .unwrap();
@@ -109,7 +125,7 @@ fn one_selected_workload_is_measured_as_the_only_one_is() {
 #[test]
 fn a_screening_ends_early_at_each_workload_by_what_was_seen_there() {
     let _alone = alone();
-    let mut timer = timer_of(squares());
+    let mut timer = rough_timer_of(squares());
     let limits = Limits {
         max: Duration::from_secs(4),
         target_log_se: 1e-9,
@@ -136,7 +152,7 @@ fn a_certificate_holds_for_every_workload() {
     let layouts = Compiler::new(sandbox(), toolchain)
         .layouts(Language::C, &problem, &source, &[0, 64])
         .unwrap();
-    let mut timer = timer_of(problem);
+    let mut timer = rough_timer_of(problem);
     let limits = Limits {
         min: Duration::from_millis(60),
         max: Duration::from_millis(200),
@@ -169,7 +185,7 @@ fn a_certificate_holds_for_every_workload() {
 #[test]
 fn a_fault_at_one_workload_names_it() {
     let _alone = alone();
-    let mut timer = timer_of(squares());
+    let mut timer = rough_timer_of(squares());
     let object = textbook_and("if (n == 192) __builtin_trap();");
     let failed = timer.measure(&object, Purpose::Screen, 1, None);
     let (found, detail) = fault(failed.map(|t| t.measurement), "traps at 192");

@@ -4,7 +4,7 @@ use flopsmith_measure::time::Limits;
 
 use super::{Evaluator, unprepared};
 use crate::error::Error;
-use crate::outcome::{Outcome, TO_BE_TIMED, Verdict};
+use crate::outcome::{NOT_VERIFIED, Outcome, TO_BE_TIMED, Verdict};
 use crate::package::Package;
 use crate::verify::Patience;
 use crate::worker::{SLOW, Stop};
@@ -26,11 +26,14 @@ const CALLS: usize = 7;
 impl Evaluator {
     /// Verifies a candidate at every workload. One in C++ has the verdict [`Verdict::Verified`] with the detail
     /// [`TO_BE_TIMED`] if it is right; kernels of Triton are compiled besides, and have
-    /// [`NOT_TIMED`](crate::NOT_TIMED).
+    /// [`NOT_TIMED`](crate::NOT_TIMED). One in CUDA C++ has the verdict [`Verdict::Compiled`], because nothing of it can run.
     ///
     /// # Errors
     /// Only for failures that the candidate cannot cause.
     pub fn verify(&mut self, package: &Package) -> Result<Outcome, Error> {
+        if let Some(outcome) = package.only_compiled() {
+            return Ok(outcome);
+        }
         let mut outcome = package.unjudged();
         self.prepare_benches()?;
         let end = match &package.triton {
@@ -44,11 +47,15 @@ impl Evaluator {
         Ok(outcome)
     }
 
-    /// Times a candidate that was verified, within these limits. It is verified again before and after.
+    /// Times a candidate that was verified, within these limits. It is verified again before and after. One in CUDA C++ is not
+    /// timed, and has the verdict [`Verdict::Compiled`].
     ///
     /// # Errors
     /// Only for failures that the candidate cannot cause.
     pub fn time(&mut self, package: &Package, limits: Limits) -> Result<Outcome, Error> {
+        if let Some(outcome) = package.only_compiled() {
+            return Ok(outcome);
+        }
         let mut outcome = package.unjudged();
         self.options.limits = limits;
         self.prepare_benches()?;
@@ -129,5 +136,45 @@ impl Package {
             techniques: Some(self.techniques),
             ..Outcome::unevaluated()
         }
+    }
+
+    /// The outcome of CUDA C++, for which there is nothing to do but compiling. The figures of its kernels stayed there.
+    fn only_compiled(&self) -> Option<Outcome> {
+        self.in_cuda.then(|| Outcome {
+            verdict: Verdict::Compiled {
+                detail: NOT_VERIFIED,
+                kernels: Vec::new(),
+            },
+            ..self.unjudged()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuda_has_no_outcome_but_that_it_was_compiled() {
+        let package = Package {
+            techniques: "fusion".parse().expect("a set"),
+            source: "class ModelNew: pass".into(),
+            extensions: Vec::new(),
+            triton: None,
+            in_cuda: true,
+        };
+        let outcome = package.only_compiled().expect("an outcome");
+        let expected = Verdict::Compiled {
+            detail: NOT_VERIFIED,
+            kernels: Vec::new(),
+        };
+        assert_eq!(outcome.verdict, expected);
+        assert_eq!(outcome.techniques, Some(package.techniques));
+        assert_eq!(outcome.largest_error, None);
+        let in_cpp = Package {
+            in_cuda: false,
+            ..package
+        };
+        assert_eq!(in_cpp.only_compiled(), None);
     }
 }

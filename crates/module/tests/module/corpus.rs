@@ -90,6 +90,33 @@ fn every_attack_is_refused_by_its_rule() {
     }
 }
 
+/// Sources deeper than Python's parser goes. In the jail, even a parser that crashes only ends its own process.
+#[test]
+fn sources_that_nest_too_deeply_are_refused_as_syntax() {
+    if !has_python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let model = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return ";
+    let sources = [
+        format!("{model}{}x{}\n", "(".repeat(100_000), ")".repeat(100_000)),
+        format!("{model}{}x\n", "-".repeat(100_000)),
+        format!("{model}x{}\n", " + x".repeat(60_000)),
+        format!("{model}{}x\n", "x if x else ".repeat(20_000)),
+        format!("if 1:\n    pass\n{}", "elif 1:\n    pass\n".repeat(15_000)),
+    ];
+    let files: Vec<PathBuf> = (0..sources.len())
+        .map(|n| folder.path().join(format!("{n}.py")))
+        .collect();
+    for (file, source) in files.iter().zip(&sources) {
+        fs::write(file, source).unwrap();
+    }
+    for (source, checked) in sources.iter().zip(check_all(&files)) {
+        let rules: Vec<&str> = checked.refusals.iter().map(|r| r.rule.as_str()).collect();
+        assert_eq!(rules, ["syntax"], "{source:.200}");
+    }
+}
+
 #[test]
 fn no_honest_module_is_refused() {
     if !has_python() {
@@ -112,8 +139,8 @@ fn the_shipped_solutions_pass() {
         return;
     }
     let problems = fs::read_dir(folder("../../problems/modules")).unwrap();
-    let solutions =
-        |folder: PathBuf| ["solution_cpp.py", "solution_triton.py"].map(|name| folder.join(name));
+    let names = ["solution_cpp.py", "solution_cuda.py", "solution_triton.py"];
+    let solutions = |folder: PathBuf| names.map(|name| folder.join(name));
     let files: Vec<PathBuf> = problems
         .flat_map(|problem| solutions(problem.unwrap().path()))
         .filter(|file| file.is_file())
@@ -123,10 +150,33 @@ fn the_shipped_solutions_pass() {
     for (file, checked) in files.iter().zip(check_all(&files)) {
         let found = &checked.refusals;
         assert!(found.is_empty(), "{}: {found:?}", file.display());
-        let in_cpp = file.ends_with("solution_cpp.py");
-        assert_eq!(checked.extensions.len(), usize::from(in_cpp));
-        assert_eq!(checked.triton.is_some(), !in_cpp);
+        let in_triton = file.ends_with("solution_triton.py");
+        assert_eq!(checked.extensions.len(), usize::from(!in_triton));
+        assert_eq!(checked.triton.is_some(), in_triton);
+        let with_cuda = checked.extensions.iter().any(|e| e.cuda.is_some());
+        assert_eq!(with_cuda, file.ends_with("solution_cuda.py"));
     }
+    let in_cuda = |file: &&PathBuf| file.ends_with("solution_cuda.py");
+    assert!(files.iter().filter(in_cuda).count() >= 3);
+}
+
+#[test]
+fn an_extension_in_cuda_keeps_its_sources_and_flags_apart() {
+    if !has_python() {
+        return;
+    }
+    let checked = check(&folder("tests/honest/cuda_shared_reduction.py"));
+    let [extension] = checked.extensions.as_slice() else {
+        unreachable!("{checked:?}")
+    };
+    let cuda = extension.cuda.as_ref().unwrap();
+    assert_eq!(
+        extension.cpp,
+        "torch::Tensor row_sums(torch::Tensor x, double scale);"
+    );
+    assert!(cuda.source.contains("__global__") && cuda.source.contains("<<<"));
+    assert_eq!(extension.flags, ["-O3"]);
+    assert_eq!(cuda.flags, ["-O3", "--use_fast_math", "-Xptxas", "-v"]);
 }
 
 #[test]

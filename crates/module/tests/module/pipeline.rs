@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use flopsmith_measure::time::Limits;
 use flopsmith_module::{
-    Architecture, Builder, CompiledKernel, Error, Evaluator, NOT_TIMED, Options, Package, Problem,
-    Severity, TO_BE_TIMED, Verdict,
+    Architecture, Builder, CompiledKernel, Error, Evaluator, NOT_TIMED, NOT_VERIFIED, Options,
+    Package, Problem, Severity, TO_BE_TIMED, Verdict,
 };
 use flopsmith_protocol::CandidateFault;
 use flopsmith_test_support::skipped;
@@ -116,13 +116,27 @@ fn candidates_get_the_verdicts_that_they_earn() {
             CandidateFault::CompileError,
         ),
     ] {
-        let outcome = evaluator.evaluate(&source).unwrap();
+        let mut asked = false;
+        let mut go_on = || {
+            asked = true;
+            true
+        };
+        let outcome = evaluator.evaluate_when(&source, &mut go_on).unwrap();
+        // A candidate that cannot be built is refused without a wait for a quiet machine.
+        let unbuilt = [
+            CandidateFault::ForbiddenSymbol,
+            CandidateFault::CompileError,
+        ];
+        assert_eq!(asked, !unbuilt.contains(&fault), "{fault:?}");
+        let outcome = outcome.unwrap();
         let Verdict::Refused(failure) = &outcome.verdict else {
             assert_eq!(format!("{outcome:?}"), fault.name());
             continue;
         };
         assert_eq!(failure.fault, fault, "{failure:?}");
     }
+    let stopped = evaluator.evaluate_when(&solution(), &mut || false);
+    assert!(stopped.unwrap().is_none());
 }
 
 #[test]
@@ -284,7 +298,7 @@ fn programs_in_triton_get_the_verdicts_that_they_earn() {
             "    def __init__(self):\n        super().__init__()\n        self.part = nn.Softmax(nn.Softmax(-1))\n\n    def forward(",
             CandidateFault::WrongSignature,
         ),
-        // What `__init__` computes would be computed in the call.
+        // The generator that `__init__` makes would compute in the call.
         (
             "    def forward(",
             "    def __init__(self):\n        super().__init__()\n        self.late = [(torch.zeros(n).exp() for n in range(9))]\n\n    def forward(",
@@ -386,6 +400,48 @@ fn a_parameter_may_have_the_name_of_an_option() {
         unreachable!("{outcome:?}")
     };
     let warps = |of: fn(&CompiledKernel) -> bool| kernels.iter().filter(|k| of(k)).count();
-    assert_eq!(warps(|k| k.figures.num_warps == 8), 2);
+    assert_eq!(warps(|k| k.figures.num_warps == Some(8)), 2);
     assert_eq!(warps(|k| k.constants["num_warps"] == 8), 2);
+}
+
+#[test]
+fn a_program_in_cuda_is_compiled_and_neither_right_nor_wrong() {
+    let Some(mut evaluator) = evaluator(problem()) else {
+        return;
+    };
+    let solution = shipped("solution_cuda.py");
+    let outcome = match evaluator.evaluate(&solution) {
+        Err(why @ Error::Cuda { .. }) => {
+            skipped(&why.to_string());
+            return;
+        }
+        outcome => outcome.unwrap(),
+    };
+    let Verdict::Compiled { detail, kernels } = &outcome.verdict else {
+        assert_eq!(format!("{outcome:?}"), NOT_VERIFIED);
+        return;
+    };
+    assert_eq!(*detail, NOT_VERIFIED);
+    assert_eq!(outcome.largest_error, None);
+    assert!(outcome.compile_seconds > 0.0);
+    let mut compiled: Vec<String> = kernels
+        .iter()
+        .map(|k| format!("{} {}", k.architecture, k.kernel))
+        .collect();
+    compiled.sort();
+    assert_eq!(compiled, ["sm_80 row_softmax", "sm_90 row_softmax"]);
+    assert!(kernels.iter().all(|k| k.figures.registers > 0));
+    // The headers take most of the time, and nvcc finds the mistake before it compiles them for any architecture.
+    let wrong = replaced(&solution, "return output;", "return outptu;");
+    let outcome = evaluator.evaluate(&wrong).unwrap();
+    let Verdict::Refused(failure) = &outcome.verdict else {
+        unreachable!("{outcome:?}")
+    };
+    assert_eq!(failure.fault, CandidateFault::CompileError, "{failure:?}");
+    assert!(failure.detail.contains("outptu"), "{failure:?}");
+    // The stages of a run compile with the same nvcc.
+    let builder = Builder::new(&problem(), true, |_| {}).unwrap();
+    let checked = builder.check(&wrong).unwrap().unwrap();
+    let (package, _) = builder.compile(&wrong, checked).unwrap();
+    assert_eq!(package.unwrap_err().fault, failure.fault);
 }

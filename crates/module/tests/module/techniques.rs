@@ -72,6 +72,13 @@ const IN_CPP: [(&str, &str); 16] = [
     ("swiglu", "simd+fusion"),
 ];
 
+/// The techniques of each shipped solution in CUDA C++.
+const IN_CUDA: [(&str, &str); 3] = [
+    ("rms_norm", "partial_sums+fusion+shared_memory"),
+    ("softmax", "partial_sums"),
+    ("swiglu", "fusion+persistent"),
+];
+
 #[test]
 fn the_shipped_solutions_have_these_techniques() {
     if !has_python() {
@@ -85,6 +92,7 @@ fn the_shipped_solutions_have_these_techniques() {
     };
     let mut all = named(&IN_TRITON, "solution_triton.py");
     all.extend(named(&IN_CPP, "solution_cpp.py"));
+    all.extend(named(&IN_CUDA, "solution_cuda.py"));
     let files: Vec<PathBuf> = all.iter().map(|(file, _)| file.clone()).collect();
     for ((file, expected), checked) in all.iter().zip(check_all(&files)) {
         let found = checked.techniques().to_string();

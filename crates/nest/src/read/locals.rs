@@ -9,6 +9,9 @@ use crate::program::{Access, Expr, Operation, Origin, Program, Statement};
 /// Larger values are not repeated.
 const MOST_READS: usize = 12;
 
+/// Values do not become deeper than this, because their readers recurse through them.
+const DEEPEST: usize = 300;
+
 /// Substitutes local numbers that are assigned once.
 pub fn inline(program: &mut Program) {
     for array in scalars(program) {
@@ -35,7 +38,10 @@ pub fn inline(program: &mut Program) {
                 && covers(program, &definition, statement)
                 && unchanged(program, &definition, *writer, *reader)
         });
-        if !simple || heavy || !sound || readers.is_empty() {
+        let depth = definition.value.depth();
+        let deepest = readers.iter().map(|n| program.statements[*n].value.depth());
+        let deep = deepest.max().unwrap_or(0) + depth > DEEPEST;
+        if !simple || heavy || !sound || deep || readers.is_empty() {
             continue;
         }
         for reader in readers {

@@ -18,6 +18,27 @@ pub fn children<'t>(node: Node<'t>) -> Vec<Node<'t>> {
     named.filter(|child| child.kind() != "comment").collect()
 }
 
+/// The first node that lies within more than so many others.
+pub fn deeper_than<'t>(root: Node<'t>, most: usize) -> Option<Node<'t>> {
+    let mut cursor = root.walk();
+    let mut depth = 0;
+    loop {
+        if depth > most {
+            return Some(cursor.node());
+        }
+        if cursor.goto_first_child() {
+            depth += 1;
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return None;
+            }
+            depth -= 1;
+        }
+    }
+}
+
 /// The node without parentheses around it.
 pub fn bare(node: Node<'_>) -> Node<'_> {
     let mut node = node;

@@ -30,6 +30,65 @@ fn others_are_refused_with_the_line() {
     assert!(error.to_string().starts_with("line "), "{error}");
 }
 
+/// Sources that nest deeply, are long, or would make values deep, are refused or read within the stack of a test.
+#[test]
+fn no_source_overflows_the_stack() {
+    let problem = shipped("dgemm");
+    let entry = "void dgemm(int n, const double *A, const double *B, double *C)";
+    let nested = |[before, open, inside, close, after]: [&str; 5], levels: usize| {
+        let (open, close) = (open.repeat(levels), close.repeat(levels));
+        let body = format!("{before}{open}{inside}{close}{after}");
+        read_source(&problem, &format!("{entry} {{ {body} }}"))
+    };
+    for shape in [
+        ["C[0] = ", "(", "A[0]", ")", ";"],
+        ["C[0] = ", "-", "A[0]", "", ";"],
+        ["C[0] = A[0]", " + A[0]", "", "", ";"],
+        ["C[", "n + (", "0", ")", "] = A[0];"],
+        ["C[0", " + n", "", "", "] = A[0];"],
+        [
+            "for (int i = 0; i < n",
+            " && i < n",
+            "",
+            "",
+            "; i++) C[i] = A[i];",
+        ],
+        [
+            "for (int i = 0; i < n; i++) if (i > 0",
+            " || i > 0",
+            "",
+            "",
+            ") C[i] = A[i];",
+        ],
+        ["if (n > 0) C[0] = ", "n > 0 ? A[0] : ", "A[1]", "", ";"],
+        ["", "if (n > 0) ", "C[0] = A[0];", "", ""],
+        ["", "{ ", "C[0] = A[0];", " }", ""],
+        ["double *p = ", "&*(", "C", ")", "; p[0] = A[0];"],
+    ] {
+        let found = nested(shape, 10_000);
+        let refused = found.expect_err("it is too deep").to_string();
+        assert!(
+            refused.contains("nested too deeply"),
+            "{shape:?}: {refused}"
+        );
+    }
+    // Every `||` splits the domains of the conditions before it.
+    let split: Vec<String> = (1..60)
+        .map(|k| format!("(n > {k}500 || n < {k}000)"))
+        .collect();
+    let split = split.join(" && ");
+    assert!(nested(["if (", "", &split, "", ") C[0] = A[0];"], 0).is_err());
+    let chain: String = (1..400)
+        .map(|k| format!("double t{k} = {}t{};", "- ".repeat(40), k - 1))
+        .collect();
+    let source = format!("{entry} {{ double t0 = A[0]; {chain} C[0] = t399; }}");
+    let deepest = read_source(&problem, &source).map_or(0, |program| {
+        let depths = program.statements.iter().map(|s| s.value.depth());
+        depths.max().unwrap_or(0)
+    });
+    assert!(deepest <= 300, "{deepest}");
+}
+
 /// The shipped problems, those of suites as well.
 fn all_shipped() -> Vec<Problem> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");

@@ -12,15 +12,19 @@ use tree_sitter::Node;
 
 use super::Error;
 use super::arrays::{self, Raw};
-use super::nodes::{bare, children, declared, text};
+use super::nodes::{bare, children, declared, deeper_than, text};
 use crate::affine::{Affine, System, Var};
 use crate::poly::Poly;
 use crate::program::{Access, Array, Comparison, Expr, Operation, Origin, Program, Statement};
 
-/// Deeper syntax is refused.
+/// Deeper statements and values are refused.
 const DEPTH: usize = 100;
+/// Syntax within more nodes than this is refused: the walk recurses through conditions and subscripts.
+const MOST_NODES: usize = 250;
 /// Most statements that affine conditions may split one into.
 const MOST_CASES: usize = 16;
+/// Most pairs of domains that a condition may combine.
+const MOST_PAIRS: usize = 64;
 
 /// The meaning of a name.
 #[derive(Debug, Clone)]
@@ -113,6 +117,9 @@ impl<'a> Walk<'a> {
 
     /// Walks the body of the entry function.
     pub fn function(&mut self, root: Node<'_>) -> Result<(), Error> {
+        if let Some(node) = deeper_than(root, MOST_NODES) {
+            return self.at(node, "the syntax is nested too deeply");
+        }
         let functions = children(root)
             .into_iter()
             .filter(|n| n.kind() == "function_definition");

@@ -37,6 +37,58 @@ pub(super) fn known(source: &str) -> String {
     out
 }
 
+/// The number of words and signs in the longest tag of a template. A text within quotation marks counts as one.
+pub(super) fn longest(source: &str) -> usize {
+    let mut longest = 0;
+    let mut rest = source;
+    while let Some(at) = rest.find('{') {
+        let tag = &rest[at..];
+        let end = match tag.as_bytes().get(1) {
+            Some(b'#') => end_of(tag, "#}"),
+            Some(b'{') => end_of_code(tag, "}}"),
+            Some(b'%') => end_of_code(tag, "%}"),
+            _ => 1,
+        };
+        rest = &tag[end..];
+        if !matches!(tag.as_bytes().get(1), Some(b'{' | b'%')) {
+            continue;
+        }
+        let tag = &tag[..end];
+        longest = longest.max(parts(tag));
+        if tag.starts_with("{%") && word(tag) == "raw" {
+            rest = &rest[after_raw(rest)..];
+        }
+    }
+    longest
+}
+
+/// The number of words and signs in a tag.
+fn parts(tag: &str) -> usize {
+    let (mut count, mut within_word) = (0, false);
+    let (mut quote, mut escaped) = (None, false);
+    for c in tag.chars() {
+        if let Some(mark) = quote {
+            match c {
+                _ if escaped => escaped = false,
+                '\\' => escaped = true,
+                _ if c == mark => quote = None,
+                _ => {}
+            }
+            continue;
+        }
+        let of_word = c.is_alphanumeric() || c == '_';
+        let begins = if of_word {
+            !within_word
+        } else {
+            !c.is_whitespace()
+        };
+        count += usize::from(begins);
+        within_word = of_word;
+        quote = matches!(c, '\'' | '"').then_some(c);
+    }
+    count
+}
+
 /// The tag under Jinja's own name, if it is one of [`KNOWN`].
 fn renamed(tag: &str) -> Option<String> {
     let (name, own) = KNOWN.iter().find(|(name, _)| word(tag) == *name)?;
@@ -92,7 +144,22 @@ fn after_raw(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::known;
+    use super::{known, longest};
+
+    #[test]
+    fn the_longest_tag_is_found() {
+        for (template, parts) in [
+            ("", 0),
+            ("- - - { } - - -", 0),
+            ("{# - - - - - - - - - - #}{{ a }}", 5),
+            ("{{ a }}{% if a - - - b %}{{ 'a - - - - - - - }}' }}", 10),
+            ("{{ {'a': {'b': 1}} }}", 13),
+            ("{% raw %}{{ - - - - - - - - - - }}{% endraw %}{{ a }}", 5),
+            ("{{ a + b", 5),
+        ] {
+            assert_eq!(longest(template), parts, "{template}");
+        }
+    }
 
     #[test]
     fn only_tags_of_generation_blocks_are_renamed() {

@@ -9,6 +9,8 @@ use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
 
+use super::DEEPEST;
+
 /// The arguments of the filter, in the order of their positions.
 const ARGUMENTS: [&str; 4] = ["ensure_ascii", "indent", "separators", "sort_keys"];
 
@@ -47,19 +49,20 @@ pub(super) fn tojson(value: &Value, places: Rest<Value>, named: Kwargs) -> Resul
         )
         .with_source(e)
     };
+    let layout = || Python {
+        ascii,
+        indent: indent.clone(),
+        item: item.clone(),
+        key: key.clone(),
+        depth: 0,
+        filled: false,
+    };
     let mut out = Vec::new();
-    let mut serializer = Serializer::with_formatter(
-        &mut out,
-        Python {
-            ascii,
-            indent,
-            item,
-            key,
-            depth: 0,
-            filled: false,
-        },
-    );
+    let mut serializer = Serializer::with_formatter(&mut out, layout());
     if sorted {
+        // The layout knows when a value nests too deeply to be copied.
+        let mut unseen = Serializer::with_formatter(io::sink(), layout());
+        value.serialize(&mut unseen).map_err(failed)?;
         let mut plain = serde_json::to_value(value).map_err(failed)?;
         plain.sort_all_objects();
         plain.serialize(&mut serializer).map_err(failed)?;
@@ -107,6 +110,9 @@ impl Python {
     fn open<W: ?Sized + Write>(&mut self, to: &mut W, bracket: &[u8]) -> io::Result<()> {
         self.depth += 1;
         self.filled = false;
+        if self.depth > DEEPEST {
+            return Err(io::Error::other("it nests too deeply"));
+        }
         to.write_all(bracket)
     }
 

@@ -1,7 +1,9 @@
 //! Prints lists and maps in chat templates as Python does: texts within them stand in single quotes.
 
 use minijinja::value::{Value, ValueKind};
-use minijinja::{Error, Output, State, escape_formatter};
+use minijinja::{Error, ErrorKind, Output, State, escape_formatter};
+
+use super::DEEPEST;
 
 /// Writes the value of a template's expression.
 pub(super) fn show(
@@ -12,23 +14,29 @@ pub(super) fn show(
     match value.kind() {
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
             let mut text = String::new();
-            represent(&mut text, value)?;
+            represent(&mut text, value, 0)?;
             out.write_str(&text).map_err(Error::from)
         }
         _ => escape_formatter(out, state, value),
     }
 }
 
-fn represent(text: &mut String, value: &Value) -> Result<(), Error> {
+/// Writes a value that lies within `depth` others.
+fn represent(text: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
+    if depth > DEEPEST {
+        let what = "the value nests too deeply to be written";
+        return Err(Error::new(ErrorKind::InvalidOperation, what));
+    }
+    let depth = depth + 1;
     match (value.kind(), value.as_str()) {
         (_, Some(inner)) => quote(text, inner),
         (ValueKind::Map, _) => {
             text.push('{');
             for (place, key) in value.try_iter()?.enumerate() {
                 text.push_str(if place > 0 { ", " } else { "" });
-                represent(text, &key)?;
+                represent(text, &key, depth)?;
                 text.push_str(": ");
-                represent(text, &value.get_item(&key)?)?;
+                represent(text, &value.get_item(&key)?, depth)?;
             }
             text.push('}');
         }
@@ -36,7 +44,7 @@ fn represent(text: &mut String, value: &Value) -> Result<(), Error> {
             text.push('[');
             for (place, item) in value.try_iter()?.enumerate() {
                 text.push_str(if place > 0 { ", " } else { "" });
-                represent(text, &item)?;
+                represent(text, &item, depth)?;
             }
             text.push(']');
         }

@@ -191,6 +191,91 @@ fn a_template_that_cannot_be_used_is_told_by_an_inspection_and_stops_nothing_els
     }
 }
 
+/// Templates that would overflow the stack of a thread, run for hours, or both. The caller has a small stack.
+#[test]
+fn a_hostile_template_ends_no_process() {
+    // Each round of the loop puts the value into sixty lists.
+    let nested = format!(
+        "{{% set ns = namespace(x=1) %}}{{% for i in range(250) %}}{{% set ns.x = {}ns.x{} %}}{{% endfor %}}",
+        "[".repeat(60),
+        "]".repeat(60)
+    );
+    let hours = "{% for i in range(100000) %}".repeat(4) + &"{% endfor %}".repeat(4);
+    for (template, words) in [
+        (
+            format!("{{{{ {}1 }}}}", "-".repeat(200_000)),
+            Some("words and signs"),
+        ),
+        (
+            format!("{{{{ {}x }}}}", "not ".repeat(50_000)),
+            Some("words and signs"),
+        ),
+        (
+            format!("{{{{ x{} }}}}", " + x".repeat(50_000)),
+            Some("words and signs"),
+        ),
+        (
+            format!("{{{{ x{} }}}}", "|list".repeat(50_000)),
+            Some("words and signs"),
+        ),
+        ("x".repeat(300_000), Some("bytes")),
+        (hours, Some("OutOfFuel")),
+        (format!("{nested}{{{{ ns.x }}}}"), Some("nests too deeply")),
+        (
+            format!("{nested}{{{{ ns.x | tojson }}}}"),
+            Some("nests too deeply"),
+        ),
+        (
+            format!("{nested}{{{{ ns.x | tojson(sort_keys=true) }}}}"),
+            Some("nests too deeply"),
+        ),
+        (nested, None),
+        (format!("{{{{ {}1 }}}}", "-".repeat(4900)), None),
+        (
+            format!(
+                "{{% if messages %}}{}{{% endif %}}",
+                "{% elif x %}".repeat(20_000)
+            ),
+            None,
+        ),
+    ] {
+        let folder = folder(&json!({"eos_token": "<|end|>", "chat_template": template}));
+        let tokenizer = Tokenizer::load(folder.path()).unwrap();
+        let small = std::thread::Builder::new().stack_size(256 << 10);
+        let found = std::thread::scope(|scope| {
+            let render = || tokenizer.render(&[Message::user("x")]);
+            small.spawn_scoped(scope, render).unwrap().join().unwrap()
+        });
+        match (words, found) {
+            (None, found) => assert!(found.is_ok(), "{template:.50}: {found:?}"),
+            (Some(words), Err(Error::ChatTemplate(why))) => {
+                assert!(
+                    format!("{why:?}").contains(words),
+                    "{template:.50}: {why:?}"
+                );
+            }
+            (Some(_), found) => unreachable!("{template:.50}: {found:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_pattern_that_nests_too_deeply_is_refused() {
+    for pattern in [
+        "(".repeat(3000) + "a" + &")".repeat(3000),
+        "a".to_owned() + &"{2}".repeat(3000),
+    ] {
+        let folder = folder(&json!({"eos_token": "<|end|>"}));
+        change(folder.path(), |file| {
+            file["normalizer"] =
+                json!({"type": "Replace", "pattern": {"Regex": pattern}, "content": "b"});
+        });
+        let error = Tokenizer::load(folder.path()).unwrap_err();
+        assert!(matches!(error, Error::Tokenizer { .. }), "{error:?}");
+        assert!(format!("{error:?}").contains("brackets"), "{error:?}");
+    }
+}
+
 #[test]
 fn the_template_in_a_file_of_its_own_outranks_the_settings_after_saving_too() {
     let folder = folder(&json!({"eos_token": "<|end|>", "chat_template": "settings"}));

@@ -251,6 +251,19 @@ fn a_prompt_says_where_sizes_lie_and_how_long_a_program_may_be() {
 }
 
 #[test]
+fn the_prompt_of_runs_with_several_threads_forbids_no_technique() {
+    use flopsmith_problem::prompt::full;
+    let problem = Problem::load(&shipped("dgemm")).unwrap();
+    let asked = |threads| full(&problem, problem.techniques_with(threads), None);
+    let refused = "Forbidden techniques (a program that uses one is refused):\n- openmp:";
+    assert!(asked(1).contains(refused), "{}", asked(1));
+    let several = asked(2);
+    assert!(several.contains("- openmp:"), "{several}");
+    assert!(!several.contains("Forbidden"), "{several}");
+    assert!(several.contains(", omp.h") && !asked(1).contains("omp.h"));
+}
+
+#[test]
 fn contents_bounds_and_sizes_are_checked() {
     for (from, to, says) in [
         (

@@ -5,6 +5,13 @@ use flopsmith_protocol::Technique;
 use super::*;
 use proptest::prelude::*;
 
+fn again(gflops: f64) -> Best {
+    Best {
+        gflops,
+        certainty: "measured again".into(),
+    }
+}
+
 fn some() -> Live {
     Live {
         step: 12,
@@ -18,6 +25,12 @@ fn some() -> Live {
         ],
         outcomes: (40, 64),
         last_step: 11,
+        samples: 64,
+        so_far: Some(SoFar {
+            best: Some(again(38.5)),
+            cells: 13,
+            solved: None,
+        }),
         last_purpose: "training".into(),
         last_stage: 2,
         last_stage_name: "pairs".into(),
@@ -25,7 +38,7 @@ fn some() -> Live {
         mean_gflops: 12.4,
         refused: vec![("compile_error".into(), 9), ("wrong_result".into(), 3)],
         refused_example: "x.c:3:1: error: expected `;`\n  3 | }".into(),
-        best_gflops: Some(41.2),
+        best: Some(again(41.2)),
         best_techniques: Some("register_blocking+simd".parse().unwrap()),
         worst: None,
         solved: None,
@@ -55,20 +68,25 @@ fn the_worst_workload_of_the_best_program_is_named() {
         ..some()
     };
     let text = frame(&live, 140).join("\n");
-    let words = "41.2 GFLOPS · 79.8 % of peak · register_blocking+simd · mean of workloads, worst n=1024 31.2×";
+    let words = "41.20 GFLOPS (measured again) · 79.8 % of peak · register_blocking+simd · mean of workloads, worst n=1024 31.25×";
     assert!(text.contains(words), "{text}");
 }
 
 #[test]
 fn a_run_over_many_problems_says_how_many_are_solved_and_no_speed() {
     let live = Live {
-        solved: Some((3, 8)),
-        best_gflops: None,
+        solved: Some((4, 8)),
+        so_far: Some(SoFar {
+            best: None,
+            cells: 9,
+            solved: Some((3, 8)),
+        }),
+        best: None,
         stage_name: String::new(),
         ..some()
     };
     let text = frame(&live, 140).join("\n");
-    assert!(text.contains("3 of 8 problems solved"), "{text}");
+    assert!(text.contains("4 of 8 problems solved"), "{text}");
     let said = line(&live);
     assert!(said.contains(" · 3 of 8 problems solved · "), "{said}");
     assert!(
@@ -83,17 +101,24 @@ fn says_what_is_asked_of_it() {
     for part in [
         "12 · training · stage 2 pairs · 40/64 outcomes",
         "unroll+simd, packing+simd, none",
-        "correct 81 % · mean 12.4 GFLOPS",
-        "41.2 GFLOPS · 79.8 % of peak · register_blocking+simd",
+        "correct 81 % · mean 12.40 GFLOPS",
+        "41.20 GFLOPS (measured again) · 79.8 % of peak · register_blocking+simd",
         "14 technique sets confirmed",
         "timer 40 %, generator 30 %, learner 25 %, idle 5.0 %",
         "6:12 (3:48 of 10:00)",
     ] {
         assert!(text.contains(part), "`{part}` is missing in\n{text}");
     }
-    assert!(line(&some()).starts_with(
-        "step 11 · training · stage 2 pairs · correct 81 % · mean 12.4 · best 41.2 GFLOPS"
-    ));
+    // The line is about the moment when the step was over.
+    let expected = "step 11 · training · stage 2 pairs · correct 81 % of 64 programs · mean 12.40 GFLOPS · best so far 38.50 GFLOPS (measured again) · 13 technique sets confirmed · 3:48 of the 10:00 budget";
+    assert_eq!(line(&some()), expected);
+    let of_earlier_version = Live {
+        so_far: None,
+        budget_seconds: 0.0,
+        ..some()
+    };
+    let said = line(&of_earlier_version);
+    assert!(said.ends_with(" · mean 12.40 GFLOPS"), "{said}");
 }
 
 #[test]
@@ -195,7 +220,18 @@ fn one_is_no_plural() {
         archive(&live),
         "1 technique set confirmed · 1 outcome · 1 infrastructure error"
     );
-    assert!(line(&live).contains("· 1 technique set confirmed ·"));
+    let so_far = SoFar {
+        cells: 1,
+        ..SoFar::default()
+    };
+    let said = line(&Live {
+        so_far: Some(so_far),
+        ..live
+    });
+    assert!(
+        said.contains("· no verified program so far · 1 technique set confirmed ·"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -284,7 +320,7 @@ proptest! {
         let live = Live {
             correct_rate: numbers[0],
             mean_gflops: numbers[1],
-            best_gflops: Some(numbers[2]),
+            best: Some(again(numbers[2])),
             worst: Some(("é".into(), numbers[1])),
             peak_gflops: Some(numbers[3]),
             shares: vec![("timer".into(), numbers[4]), ("é".into(), numbers[5])],

@@ -7,8 +7,8 @@ use flopsmith_protocol::{
     Interval, PpoMetrics, StopReason, Technique, TechniqueSet, VerifiedSizes, WorkloadMeasurement,
 };
 use flopsmith_report::{
-    ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OfProblem, OpenBlas,
-    ProblemStep, Roofline, RunReport, StageChange, StepMetrics, Summary, WorkloadRoof, html,
+    ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, Noise, OfProblem, OpenBlas,
+    ProblemStep, Roofline, RunReport, Sizes, StageChange, StepMetrics, Summary, WorkloadRoof, html,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -72,6 +72,7 @@ fn example() -> RunReport {
         summary: Summary {
             steps: 20,
             seconds: 401.0,
+            spent_seconds: Some(362.0),
             start: Some(Moment {
                 samples: 128,
                 correct_rate: 0.38,
@@ -188,6 +189,20 @@ fn example() -> RunReport {
             }],
             workloads: Vec::new(),
         }),
+        sizes: Some(Sizes {
+            timed: "n = 256".into(),
+            hidden: "n from 64 to 512, multiples of 64".into(),
+        }),
+        noise: Some(Noise {
+            measurements: 710,
+            unconverged: 5,
+            deviation: Some(0.0125),
+            rounds: 7000,
+            outlying: 70,
+            disturbed: Some(3),
+            waited_seconds: 12.0,
+            best_disturbed: Some("core 1 is used 40 % by others".into()),
+        }),
         attestation: json!({"cpu": {"model": "EPYC"}, "advice": ["set the governor to performance"]}),
         config_toml: "seed = 1\n".into(),
         commands: vec![Command {
@@ -205,6 +220,7 @@ fn a_whole_run_shows_every_part() {
         .join(" ");
     for part in [
         "dgemm 256³",
+        "20 steps in 6:41 (6:02 of them in the budget)",
         "37.2×",
         "79.5 %",     // of peak
         "1.08×",      // of OpenBLAS
@@ -214,7 +230,8 @@ fn a_whole_run_shows_every_part() {
         "3.28× your program",
         "OpenBLAS (Haswell)",
         "best so far",
-        "step 3 (none), 1:20: mean 5.00, best 14.5",
+        "Speed by first measurements, GFLOPS",
+        "step 3 (none), 1:20: mean 5.00, best of the step 14.5",
         "singles: 7 steps, 2:20 to 4:40",
         "7 steps", // why the stage changed
         "simd: 41.0 GFLOPS, 70 of 90 correct",
@@ -228,6 +245,10 @@ fn a_whole_run_shows_every_part() {
         "measured once more after the end of the run. Right at 97 of 400 sizes: a program that is wrong at 1 in 20 sizes \
          is found with a probability of 0.99 or more.",
         "its number there differs from the one here",
+        "3 programs timed while others were at work on the timed cores; 0:12 without timing",
+        "programs timed on a busy machine",
+        "core 1 is used 40 % by others",
+        "n from 64 to 512, multiples of 64, and every program is verified at the timed sizes too",
         "wrong result 500, out of bounds 70",
         "timer: 60 %",
         "set the governor to performance",
@@ -246,8 +267,8 @@ fn a_whole_run_shows_every_part() {
         );
     }
     for id in [
-        "result", "speed", "roofline", "curves", "stages", "archive", "outcomes", "time", "best",
-        "machine", "again",
+        "result", "speed", "measured", "roofline", "curves", "stages", "archive", "outcomes",
+        "time", "best", "machine", "again",
     ] {
         assert_eq!(
             page.matches(&format!("<section id=\"{id}\">")).count(),
@@ -317,7 +338,7 @@ fn a_run_over_many_problems_shows_each_with_the_same_scales() {
     // One point of each measure, and a line where there are two.
     assert_eq!(section.matches("<path").count(), 2);
     assert!(
-        !page.contains("Speed, GFLOPS"),
+        !page.contains("Speed by first measurements"),
         "speeds of different problems"
     );
     assert!(!html(&example()).contains("<section id=\"problems\">"));
@@ -371,9 +392,9 @@ fn a_run_of_one_step_shows_it() {
 #[test]
 fn a_step_without_a_converged_measurement_has_no_best_speed() {
     let mut report = example();
-    assert!(!html(&report).contains(", best –"));
+    assert!(!html(&report).contains(", best of the step –"));
     report.steps[1].best_gflops = 0.0;
-    assert!(html(&report).contains(", best –"));
+    assert!(html(&report).contains(", best of the step –"));
 }
 
 #[test]
@@ -466,6 +487,13 @@ fn a_program_cannot_write_into_the_page() {
         best.source = evil.into();
         best.samples = Some(evil.into());
     }
+    if let Some(noise) = &mut report.noise {
+        noise.best_disturbed = Some(evil.into());
+    }
+    report.sizes = Some(Sizes {
+        timed: evil.into(),
+        hidden: evil.into(),
+    });
     if let Some(openblas) = &mut report.openblas {
         openblas.core = Some(evil.into());
     }
@@ -579,6 +607,15 @@ proptest! {
                     best_gflops: Some(*n),
                 }).collect(),
             }),
+            sizes: Some(Sizes { timed: text.clone(), hidden: text.clone() }),
+            noise: Some(Noise {
+                deviation: Some(numbers[2]),
+                disturbed: Some(3),
+                waited_seconds: numbers[3],
+                best_disturbed: Some(text.clone()),
+                ..Noise::default()
+            }),
+            attestation: json!({ "cpu_model": text.clone() }),
             summary: Summary {
                 seconds: numbers[9],
                 start: Some(Moment { correct_rate: numbers[0], mean_gflops: numbers[1], ..Moment::default() }),

@@ -156,8 +156,8 @@ pub(super) fn one(
     })
 }
 
-/// Divides the summary of a run among its problems. What cannot be compared across them is left out of the whole: the
-/// best program, its roof and the reference.
+/// Divides the summary of a run among its problems. The best program, its roof and the reference cannot be compared across
+/// problems and are left out of the whole.
 pub(super) fn divided(
     whole: Summary,
     folder: &Path,

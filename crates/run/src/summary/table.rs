@@ -55,8 +55,11 @@ impl Summary {
             .map(|(role, share)| format!("{role} {:.0} %", share * 100.0))
             .collect();
         lines.push(format!("time: {}", shares.join(", ")));
+        let budget = self.spent_seconds.map_or_else(String::new, |spent| {
+            format!(" ({spent:.0} s of them in the budget)")
+        });
         lines.push(format!(
-            "{} in {:.0} s, {} GiB of memory",
+            "{} in {:.0} s{budget}, {} GiB of memory",
             counted(self.steps, "step"),
             self.seconds,
             significant(self.peak_memory_bytes as f64 / f64::from(1 << 30), 3)
@@ -125,6 +128,7 @@ impl Summary {
                 four(best.ratio_to_reference),
                 interval(best)
             ),
+            certainty(best),
         ];
         lines.extend(best.sizes.map(|sizes| format!("  right at {sizes}")));
         if best.ratio_to_reference < 1.0 {
@@ -194,6 +198,20 @@ fn is_worst(workload: &WorkloadMeasurement, best: &Best) -> bool {
     others.all(|other| workload.ratio < other.ratio)
 }
 
+/// How often the best program was measured, and where its speed differs from the one that the displays of the running run
+/// named, that one too.
+fn certainty(best: &Best) -> String {
+    match (&best.during_run, best.measured_again) {
+        (Some(before), _) => format!(
+            "  measured once more after the end of the run; the best so far was {} GFLOPS until then ({})",
+            four(before.gflops),
+            before.certainty.words()
+        ),
+        (None, true) => "  measured again, and not once more after the end of the run".to_owned(),
+        (None, false) => "  measured once, so it may be too high".to_owned(),
+    }
+}
+
 /// The interval of the best program's ratio, however wide it is.
 fn interval(best: &Best) -> String {
     let ends = between(&best.interval);
@@ -232,6 +250,7 @@ fn start_to_end(start: &Samples, end: Option<&Samples>, with_speeds: bool) -> Ve
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use flopsmith_archive::{BestSoFar, Certainty};
     use flopsmith_protocol::{Measurement, VerifiedSizes};
     use flopsmith_test_support::{Measured, first};
 
@@ -251,6 +270,24 @@ mod tests {
     fn best(measured: Measured) -> Best {
         let outcome = first(0, "a", "simd", measured.verdict());
         Best::of(&outcome, &measured.measurement(), true)
+    }
+
+    #[test]
+    fn the_best_speed_is_told_beside_the_one_that_the_running_run_named() {
+        let again = best(Measured::at(40.0));
+        let said = table(again.clone());
+        let line = "\n  measured again, and not once more after the end of the run\n";
+        assert!(said.contains(line), "{said}");
+        let before = BestSoFar {
+            gflops: 43.21,
+            certainty: Certainty::Again,
+        };
+        let said = table(Best {
+            during_run: Some(before),
+            ..again
+        });
+        let line = "\n  measured once more after the end of the run; the best so far was 43.21 GFLOPS until then (measured again)\n";
+        assert!(said.contains(line), "{said}");
     }
 
     #[test]

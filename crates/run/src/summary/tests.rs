@@ -68,6 +68,12 @@ fn the_best_is_one_measured_after_the_end() {
     assert_eq!(best.techniques, "unroll".parse::<TechniqueSet>().unwrap());
     assert_eq!(best.vector_bits, Some(256));
     assert!(best.measured_again);
+    // The displays of the running run named another program.
+    let before = BestSoFar {
+        gflops: 39.0,
+        certainty: Certainty::Again,
+    };
+    assert_eq!(best.during_run, Some(before));
     assert_eq!(best.attestation, Digest::of(b"after the end"));
     assert_eq!(best.samples, last[1].record);
     assert_eq!(best.sizes, last[1].measurement.sizes);
@@ -89,7 +95,7 @@ fn else_the_best_is_one_whose_measurement_was_repeated() {
     let stray = certified(&first(9, "stray", "simd", measured(1.0)), 99.0);
     let best = best(&[twice, a, lucky], &[stray], &[]).unwrap();
     assert_eq!((best.source.as_str(), best.gflops), ("a", 36.0));
-    assert!(best.measured_again);
+    assert!(best.measured_again && best.during_run.is_none());
     assert_eq!(best.samples, Some(artifact.digest.to_string()));
 }
 
@@ -273,6 +279,7 @@ fn the_table_at_the_end_says_what_the_best_is_held_against_and_what_the_run_took
         std::fs::write(folder.path().join(files::MACHINES), line).unwrap();
         let mut facts = Facts {
             seconds: 60.0,
+            spent_seconds: Some(45.2),
             peak_memory_bytes: 3 << 29,
             ..Facts::default()
         };
@@ -288,11 +295,12 @@ fn the_table_at_the_end_says_what_the_best_is_held_against_and_what_the_run_took
     for line in [
         "best verified kernel  40.00 GFLOPS  simd",
         "  12.50× the plain reference [12.26, 12.75]",
+        "  measured once, so it may be too high",
         "  80.0 % of these 2 cores' measured peak (50.00 GFLOPS)",
         "  2.00× OpenBLAS (20.00 GFLOPS with core type Haswell)",
         "3 outcomes, 1 infrastructure error",
         "time: timer 50 %, compiler 30 %, idle 20 %",
-        "1 step in 60 s, 1.50 GiB of memory",
+        "1 step in 60 s (45 s of them in the budget), 1.50 GiB of memory",
     ] {
         assert!(table.iter().any(|l| l == line), "{line:?} in {table:#?}");
     }

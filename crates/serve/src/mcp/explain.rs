@@ -207,7 +207,7 @@ fn of_unknown(cause: UnknownCause) -> Words {
             "Call the tool again. If it fails again, tell your user that the disk may be full.",
         ),
         U::NotTimed => (
-            "The program was verified, but it is for a GPU and this service has none to time it on.",
+            "The program was verified or compiled, but it is for a GPU and this service has none to time it on.",
             "Nothing is wrong with the program. Ask for a machine class with a GPU, or write inline C++, which runs on the CPU.",
         ),
         U::Unchecked => (

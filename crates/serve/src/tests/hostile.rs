@@ -100,6 +100,13 @@ fn no_route_answers_without_a_token() {
             assert_ne!(reply.status, 401, "{head}");
         }
     }
+    // A body that nests deeper than its reader goes.
+    let nested = "{\"a\":[".repeat(10_000);
+    for (_, path) in routes().into_iter().filter(|(method, _)| method == "POST") {
+        let head = format!("POST {path}");
+        let reply = server.ask(&head, &[&bearer(TOKEN)], &nested);
+        assert!(reply.status < 500, "{head}: {reply:?}");
+    }
     // A token in the URL is none.
     let reply = server.get(&format!("/v1/problems?token={TOKEN}"));
     assert_eq!(reply.refused(401), "unauthorized");

@@ -1,5 +1,6 @@
 //! One program: its source, verdict and measurement, and what differs from its parent.
 
+use flopsmith_agent::difference::{Part, lines};
 use flopsmith_protocol::{Measurement, Outcome, Verdict};
 use flopsmith_report::text::{number, percent, share};
 use flopsmith_report::{heat, source};
@@ -8,7 +9,6 @@ use serde::Serialize;
 
 use super::frame::{Frame, Link, Row, cut, purpose, url, words};
 use super::{Site, outcome, view};
-use crate::diff::{Part, lines};
 use crate::index::{Raw, Record, View, hash};
 use crate::query::Query;
 use crate::refusal::Refusal;
@@ -18,6 +18,8 @@ use crate::runs::Run;
 const MOST_TEXT: usize = 256 << 10;
 /// Lines of a difference that are shown.
 const MOST_LINES: usize = 3000;
+/// Unchanged lines that are shown on each side of a change.
+const AROUND: usize = 3;
 /// Programs made from this one that are listed.
 const MOST_CHILDREN: usize = 50;
 
@@ -183,7 +185,9 @@ fn difference(
 ) -> Result<Difference, Refusal> {
     let before = outcome(view, &record(view, other)?)?;
     let (before, after) = (cut(&before.source, MOST_TEXT), cut(&of.source, MOST_TEXT));
-    let lines = lines(&before, &after);
+    let before: Vec<&str> = before.lines().collect();
+    let after: Vec<&str> = after.lines().collect();
+    let lines = lines(&before, &after, AROUND);
     let shown = lines.iter().take(MOST_LINES).map(|(part, line)| {
         let (class, sign) = match part {
             Part::Both => ("both", " "),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use flopsmith_config::{GrpoConfig, Settings};
+use flopsmith_config::{Algorithm, GrpoConfig, Settings};
 use flopsmith_learner::{GrpoSample, Learner, Ppo, PpoSample, StepReport};
 use flopsmith_policy::{Device, Model};
 use flopsmith_protocol::PpoMetrics;
@@ -80,12 +80,12 @@ impl Stage {
             }
         })?;
         let cores = settings.learner.cores.unwrap_or(cores);
-        let mut stage = match &settings.ppo {
-            Some(ppo) => {
+        let mut stage = match settings.algorithm() {
+            Algorithm::Ppo(ppo) => {
                 let ppo = Ppo::new(model, ppo.clone(), Some(cores), settings.seed)?;
                 Stage::Ppo(Box::new(ppo))
             }
-            None => {
+            Algorithm::Grpo(_) => {
                 let config = GrpoConfig {
                     cores: Some(cores),
                     ..grpo(settings)

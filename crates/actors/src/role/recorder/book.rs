@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use flopsmith_archive::identity::source_digest;
+use flopsmith_archive::{BestSoFar, Claim, Fastest};
 use flopsmith_protocol::{
     Digest, MachineFacts, Outcome, ProblemId, Purpose, TechniqueSet, Verdict,
 };
@@ -23,14 +24,11 @@ pub struct Progress {
     pub outcomes: (u32, u32),
     /// The last complete step.
     pub last: Option<StepLine>,
-    /// Best converged speed of a program whose measurement was repeated, and its techniques. Before there is one: the
-    /// best converged speed so far.
-    pub best: Option<(f64, TechniqueSet)>,
-    /// The worst workload of that program, and its ratio to the plain reference there; none where there is one workload.
-    pub worst: Option<(String, f64)>,
+    /// The fastest program so far.
+    pub best: Option<Claim>,
     /// Technique sets with a verified program whose measurement was repeated; those of different problems count apart.
     pub cells: usize,
-    /// Problems with a verified program. With more than one, `best` and `worst` are none: their speeds cannot be compared.
+    /// Problems with a verified program. With more than one, `best` is none: their speeds cannot be compared.
     pub solved: usize,
     /// Problems with an outcome.
     pub tried: usize,
@@ -43,6 +41,17 @@ pub struct Progress {
     /// The faults for which the last complete step's programs were refused, the most frequent first, each with the
     /// newest example.
     pub refused: Vec<Refused>,
+}
+
+impl Progress {
+    fn so_far(&self) -> SoFar {
+        SoFar {
+            best: self.best.as_ref().map(|best| best.speed),
+            cells: self.cells as u64,
+            solved: self.solved as u64,
+            tried: self.tried as u64,
+        }
+    }
 }
 
 /// A fault of some programs.
@@ -84,6 +93,23 @@ pub struct StepLine {
     pub distinct_correct: u32,
     /// Outcomes by kind.
     pub outcomes: BTreeMap<String, u64>,
+    /// The state of the run when the recorder wrote the line; none in lines of earlier versions, and in those of
+    /// [`step_lines`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub so_far: Option<SoFar>,
+}
+
+/// A run when a step was over. All displays of the step show these numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct SoFar {
+    /// See [`Progress::best`].
+    pub best: Option<BestSoFar>,
+    /// See [`Progress::cells`].
+    pub cells: u64,
+    /// See [`Progress::solved`].
+    pub solved: u64,
+    /// See [`Progress::tried`].
+    pub tried: u64,
 }
 
 /// The lines of the steps that these outcomes belong to, in the order of the steps. Each outcome is passed once; second
@@ -116,8 +142,7 @@ pub(super) struct Book {
 #[derive(Default)]
 struct Found {
     cells: HashSet<TechniqueSet>,
-    best: Option<(f64, TechniqueSet)>,
-    worst: Option<(String, f64)>,
+    fastest: Fastest,
 }
 
 #[derive(Default)]
@@ -181,24 +206,17 @@ impl Book {
             let confirmed = repeated && !m.reused && m.converged();
             let problem = outcome.candidate.problem.clone();
             let found = self.found.entry(problem).or_default();
-            // The best of many first measurements is too high, so it is shown only until a measurement was repeated.
-            let first_confirmed = confirmed && found.cells.is_empty();
-            // An unconverged measurement may be wrong by any factor.
-            let counts = m.converged() && (confirmed || found.cells.is_empty());
-            let better = found.best.is_none_or(|(best, _)| best < m.gflops);
-            if first_confirmed || (counts && better) {
-                found.best = Some((m.gflops, techniques));
-                found.worst = m.worst().map(|worst| (worst.name.clone(), worst.ratio));
-            }
             if confirmed {
                 found.cells.insert(techniques);
             }
             progress.solved = self.found.len();
             progress.cells = self.found.values().map(|found| found.cells.len()).sum();
+        }
+        if let Some(found) = self.found.get_mut(&outcome.candidate.problem) {
+            found.fastest.note(outcome);
             let mut all = self.found.values();
             let only = all.next().filter(|_| progress.solved == 1);
-            progress.best = only.and_then(|found| found.best);
-            progress.worst = only.and_then(|found| found.worst.clone());
+            progress.best = only.and_then(|found| found.fastest.best().cloned());
         }
         let candidate = &outcome.candidate;
         if candidate.purpose == Purpose::Certify {
@@ -254,7 +272,10 @@ impl Book {
             let Some(sum) = self.steps.remove(&step) else {
                 continue;
             };
-            let line = sum.line();
+            let line = StepLine {
+                so_far: Some(self.progress.so_far()),
+                ..sum.line()
+            };
             if self.lines_written.insert(step) {
                 self.progress.refused = self.refused(&line);
                 self.progress.last = Some(line.clone());
@@ -319,6 +340,7 @@ impl Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flopsmith_archive::Certainty;
     use flopsmith_protocol::{CandidateFault, CandidateRef, InfrastructureCause, Technique};
     use flopsmith_test_support::{
         Measured, candidate, infrastructure, measured as measured_at, outcome, remeasured, unknown,
@@ -387,7 +409,7 @@ mod tests {
             ..measured.outcome(candidate)
         };
         let mut book = Book::default();
-        let best = |book: &Book| book.progress.best.map(|(gflops, _)| gflops);
+        let best = |book: &Book| book.progress.best.as_ref().map(|best| best.speed.gflops);
         book.note(&of(Measured::at(90.0), candidate(1, 0, 0)));
         assert_eq!(best(&book), Some(90.0));
         let again = |sample| remeasured(&candidate(1, 0, sample), 1);
@@ -435,7 +457,7 @@ mod tests {
             ..remeasured(&candidate(1, 1, 0), 1)
         };
         book.note(&measured(of_other, simd));
-        assert_eq!((book.progress.best, book.progress.solved), (None, 2));
+        assert_eq!((&book.progress.best, book.progress.solved), (&None, 2));
         assert_eq!(book.progress.cells, 2, "one set of each problem");
     }
 
@@ -453,7 +475,12 @@ mod tests {
         ];
         let mut book = Book::default();
         outcomes.iter().for_each(|outcome| book.note(outcome));
-        assert_eq!(step_lines(outcomes.iter()), book.complete());
+        let mut written = book.complete();
+        let so_far = written[0].so_far.take().expect("it is known");
+        let best = so_far.best.expect("a program was measured");
+        assert_eq!((best.gflops, best.certainty), (9.0, Certainty::Again));
+        assert_eq!((so_far.cells, so_far.solved, so_far.tried), (1, 1, 1));
+        assert_eq!(step_lines(outcomes.iter()), written);
     }
 
     #[test]
@@ -466,16 +493,17 @@ mod tests {
             ..Measured::at(20.0).outcome(candidate(1, 0, sample))
         };
         let mut book = Book::default();
+        let worst = |book: &Book| book.progress.best.clone().and_then(|best| best.worst);
         book.note(&of(&[("a", 1.0), ("b", 4.0)], 0));
-        assert_eq!(book.progress.worst, Some(("a".into(), 20.0)));
+        assert_eq!(worst(&book), Some(("a".into(), 20.0)));
         // A slower program is not the best one.
         book.note(&of(&[("a", 1.0), ("b", 0.5)], 1));
-        assert_eq!(book.progress.worst, Some(("a".into(), 20.0)));
+        assert_eq!(worst(&book), Some(("a".into(), 20.0)));
         book.note(&Outcome {
             techniques: Some(TechniqueSet::EMPTY),
             ..Measured::at(90.0).outcome(candidate(1, 0, 2))
         });
-        assert_eq!(book.progress.worst, None);
+        assert_eq!(worst(&book), None);
     }
 
     #[test]

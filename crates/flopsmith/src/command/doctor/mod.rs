@@ -2,17 +2,15 @@
 
 mod jails;
 mod roofs;
-mod timing;
 mod tools;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_evaluate::random;
-use flopsmith_measure::Purpose;
+use flopsmith_bench::calibration::{self, Kernel, REPEATS};
 use flopsmith_run::console::data;
-use flopsmith_run::{evaluator, paths};
+use flopsmith_run::digits::four;
+use flopsmith_run::paths;
 use serde::Serialize;
 
 use crate::args::{Doctor, Format};
@@ -99,17 +97,17 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
     if let Some(measured) = &measured {
         findings.add("roofs", State::Good, roofs::lines(measured), None);
     }
-    let mut calibration = None;
+    let mut figures = None;
     if sandbox && args.timing {
-        match timing::calibrate(wait) {
+        match calibration::calibrate(wait) {
             Ok((found, path)) => {
                 findings.add(
                     "resolution",
                     State::Good,
-                    format!("{}\nkept in {}", timing::lines(&found), path.display()),
+                    format!("{}\nkept in {}", calibration::lines(&found), path.display()),
                     None,
                 );
-                calibration = Some(found);
+                figures = Some(found);
             }
             Err(e) => findings.add(
                 "resolution",
@@ -121,7 +119,7 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
     }
     let missing = findings.0.iter().any(|f| f.state == State::Missing);
     if args.format == Format::Json {
-        let object = serde_json::json!({ "findings": findings.0, "attestation": attestation, "roofs": measured, "timing": calibration, "ready": !missing });
+        let object = serde_json::json!({ "findings": findings.0, "attestation": attestation, "roofs": measured, "timing": figures, "ready": !missing });
         data(&object.to_string());
     } else {
         for f in &findings.0 {
@@ -154,25 +152,23 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
 
 /// Measures the peak, OpenBLAS, and the difference between two measurements of one kernel.
 fn machine(findings: &mut Findings) -> Result<serde_json::Value> {
-    let problem = Arc::new(paths::problem("dgemm")?.only_first());
-    let evaluator = evaluator::open(Arc::clone(&problem), "gcc", true)?;
-    let mut timer = evaluator.timer(1)?;
+    let mut kernel = Kernel::open()?;
     findings.add(
         "peak",
         State::Good,
         format!(
-            "{:.1} GFLOPS, double precision, one core",
-            timer.peak_gflops()
+            "{} GFLOPS, double precision, one core",
+            four(kernel.peak_gflops())
         ),
         None,
     );
-    match evaluator.openblas(1) {
+    match kernel.openblas() {
         Some(found) => findings.add(
             "openblas",
             State::Good,
             format!(
-                "{:.1} GFLOPS with core type {}",
-                found.gflops,
+                "{} GFLOPS with core type {}",
+                four(found.gflops),
                 found.core_type.as_deref().unwrap_or("as detected")
             ),
             None,
@@ -184,43 +180,24 @@ fn machine(findings: &mut Findings) -> Result<serde_json::Value> {
             None,
         ),
     }
-    let source = problem
-        .baseline_source
-        .clone()
-        .unwrap_or_else(|| problem.reference_source.clone());
-    let built = evaluator
-        .compiler
-        .compile(&problem, &source, problem.techniques)?;
-    let mut ratios = Vec::new();
-    for _ in 0..12 {
-        ratios.push(
-            timer
-                .measure(&built.object, Purpose::Rank, random(), None)?
-                .measurement
-                .gflops,
-        );
-    }
-    ratios.sort_by(f64::total_cmp);
-    let middle = ratios[ratios.len() / 2];
-    let worst = ratios
-        .iter()
-        .map(|r| (r / middle - 1.0).abs())
-        .fold(0.0, f64::max);
-    let spread = (ratios[ratios.len() - 2] / ratios[1] - 1.0).abs();
-    let state = if spread < 0.01 {
-        State::Good
-    } else {
-        State::Advice
+    let repeats = kernel.repeat()?;
+    let state = match repeats.are_steady() {
+        true => State::Good,
+        false => State::Advice,
     };
     findings.add(
         "timing",
         state,
-        format!("12 measurements of one kernel: middle ten within {:.2} %, worst {:.2} % off the median", spread * 100.0, worst * 100.0),
+        format!(
+            "{REPEATS} measurements of one kernel: middle ten within {:.2} %, worst {:.2} % off the median",
+            repeats.spread * 100.0,
+            repeats.worst * 100.0
+        ),
         (state == State::Advice).then_some("other work uses this machine, so a measurement needs more time to become precise"),
     );
-    let attestation = timer.attestation();
-    match timing::known(&attestation.class_key()) {
-        Some(found) => findings.add("resolution", State::Good, timing::lines(&found), None),
+    let attestation = kernel.attestation();
+    match calibration::known(&attestation.class_key()) {
+        Some(found) => findings.add("resolution", State::Good, calibration::lines(&found), None),
         None => findings.add(
             "resolution",
             State::Absent,

@@ -1,23 +1,18 @@
 //! `flopsmith problem`: checks, makes, lists and exports problem definitions, and prints their prompts.
 
-mod export;
 mod nests;
 mod new;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_compile::Toolchain;
-use flopsmith_evaluate::{Evaluator, random};
-use flopsmith_measure::Purpose;
-use flopsmith_measure::verify::weakness;
+use flopsmith_export::harbor;
 use flopsmith_nest::prompt::{self, Style};
-use flopsmith_problem::{Finding, Language, Problem as Definition};
-use flopsmith_protocol::{Failure, InfrastructureCause, Technique, TechniqueSet, Verdict};
+use flopsmith_problem::{Finding, Problem as Definition};
+use flopsmith_protocol::{Technique, TechniqueSet};
+use flopsmith_run::admission::{self, Step};
 use flopsmith_run::console::{data, say, usage};
-use flopsmith_run::digits::four;
-use flopsmith_run::{evaluator, paths};
+use flopsmith_run::paths;
 use serde_json::json;
 
 use super::module;
@@ -56,7 +51,7 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             problems,
             image,
         } => {
-            export::harbor(folder, problems, image)?;
+            harbor::export(folder, problems, image)?;
             Ok(ExitCode::SUCCESS)
         }
         Problem::List { format } => list(*format),
@@ -64,12 +59,13 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             problem,
             workloads,
             permit,
+            threads,
             compact,
             nest,
             format,
         } => {
             let definition = paths::selected(paths::any(problem)?, &workloads.names)?;
-            let permitted = permitted(permit.as_deref(), &definition)?;
+            let permitted = permitted(permit.as_deref(), &definition, *threads)?;
             let style = match (*compact, *nest) {
                 (true, _) => Style::Compact,
                 (_, true) => Style::Nest,
@@ -79,7 +75,7 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             data(&match format {
                 Format::Text => text,
                 Format::Json => json!({
-                    "problem": definition.id, "permitted": permitted, "compact": compact, "nest": nest, "prompt": text,
+                    "problem": definition.id, "permitted": permitted, "threads": threads, "compact": compact, "nest": nest, "prompt": text,
                 })
                 .to_string(),
             });
@@ -97,11 +93,10 @@ pub fn asked(problem: &Definition, permitted: TechniqueSet, style: Style) -> Res
     text.map_err(|e| usage(e.to_string()))
 }
 
-/// The technique set that the user named, or all techniques of the problem except OpenMP. Runs that time one thread use
-/// the same set, and so do the examples of the starter model.
-pub fn permitted(text: Option<&str>, problem: &Definition) -> Result<TechniqueSet> {
-    let all = || problem.techniques.without(Technique::Openmp);
-    Ok(named(text)?.unwrap_or_else(all))
+/// The technique set that the user named, or the set that runs use which time programs with so many threads. The examples of
+/// the starter model have the set of one thread.
+pub fn permitted(text: Option<&str>, problem: &Definition, threads: u32) -> Result<TechniqueSet> {
+    Ok(named(text)?.unwrap_or_else(|| problem.techniques_with(threads)))
 }
 
 /// The technique set that the user named, if one was named.
@@ -117,14 +112,6 @@ pub fn named(text: Option<&str>) -> Result<Option<TechniqueSet>> {
         )
     })
     .transpose()
-}
-
-/// A program with the right signature that writes no outputs.
-fn idle_program(problem: &Definition) -> String {
-    format!(
-        "{} {{ }}\n",
-        problem.entry.prototype.trim_end().trim_end_matches(';')
-    )
 }
 
 fn list(format: Format) -> Result<ExitCode> {
@@ -171,22 +158,13 @@ fn check(
     allow_weaker_jail: bool,
     format: Format,
 ) -> Result<ExitCode> {
-    let problem = Arc::new(problem);
-    let mut findings = Findings {
-        all: Vec::new(),
-        aloud: format == Format::Text,
+    let mut tell = |step: Step<'_>| match step {
+        // A program reads all findings in one object.
+        _ if format == Format::Json => {}
+        Step::Begins(check) => say(&format!("{check}…")),
+        Step::Found(finding) => data(&format!("{}  {finding}", mark(finding))),
     };
-    findings.extend(flopsmith_problem::check(&problem));
-    match refused_flags(&problem, compiler)? {
-        Some(mistake) => findings.push(mistake),
-        // A definition with errors is not called.
-        None if findings.all.iter().any(Finding::is_error) => {}
-        None => {
-            let evaluator = evaluator::open(problem, compiler, allow_weaker_jail)?;
-            try_out(&evaluator, &mut findings)?;
-        }
-    }
-    let findings = findings.all;
+    let findings = admission::examine(problem, compiler, allow_weaker_jail, &mut tell)?;
     let sound = !findings.iter().any(Finding::is_error);
     if format == Format::Json {
         let list: Vec<_> = findings
@@ -211,33 +189,6 @@ fn check(
     }))
 }
 
-/// The findings so far.
-struct Findings {
-    all: Vec<Finding>,
-    /// True if each finding is printed at once, since the following checks may take minutes.
-    aloud: bool,
-}
-
-impl Findings {
-    fn push(&mut self, finding: Finding) {
-        if self.aloud {
-            data(&format!("{}  {finding}", mark(&finding)));
-        }
-        self.all.push(finding);
-    }
-
-    fn extend(&mut self, findings: impl IntoIterator<Item = Finding>) {
-        findings.into_iter().for_each(|f| self.push(f));
-    }
-
-    /// Announces the next check.
-    fn next(&self, what: &str) {
-        if self.aloud {
-            say(&format!("{what}…"));
-        }
-    }
-}
-
 fn mark(finding: &Finding) -> &'static str {
     match finding {
         Finding::Error(_) => "WRONG",
@@ -255,106 +206,6 @@ fn conclusion(findings: &[Finding]) -> String {
         0 => "this definition is sound".into(),
         1 => "this definition is sound, with one weakness".into(),
         several => format!("this definition is sound, with {several} weaknesses"),
-    }
-}
-
-/// A finding if the compiler refuses the definition's flags; an error if the compiler is missing.
-fn refused_flags(problem: &Definition, compiler: &str) -> Result<Option<Finding>> {
-    flopsmith_evaluate::is_compiler(compiler)?;
-    let Err(refused) = Toolchain::detect(Some(compiler), problem) else {
-        return Ok(None);
-    };
-    let without = problem.clone().with_flags(Vec::new());
-    Toolchain::detect(Some(compiler), &without)?;
-    Ok(Some(Finding::Error(format!("`compile.flags`: {refused}"))))
-}
-
-/// Runs the definition's programs. Faults of the programs are findings; failures of this machine are errors.
-fn try_out(evaluator: &Evaluator, findings: &mut Findings) -> Result<()> {
-    let problem = &evaluator.problem;
-    findings.next("calling reference.c on random inputs, at most a minute each time");
-    let examined = evaluator.examine()?;
-    findings.extend(examined.findings);
-    if !examined.ran {
-        return Ok(());
-    }
-    findings.next("verifying programs at hidden sizes");
-    let Some(mut verifier) = unless_mistaken(evaluator.verifier(1), findings)? else {
-        return Ok(());
-    };
-    let baseline = verifier.baseline(&evaluator.toolchain, random());
-    let baseline = unless_mistaken(baseline, findings)?.flatten();
-    let disagree =
-        baseline.as_ref().is_none_or(Finding::is_error) && problem.baseline_source.is_some();
-    findings.extend(baseline);
-    if disagree {
-        return Ok(());
-    }
-    findings.next("timing the reference beside the baseline");
-    let Some(mut timer) = unless_mistaken(evaluator.timer(1), findings)? else {
-        return Ok(());
-    };
-    let mut evaluate = |source: &str, purpose: Purpose| {
-        let done = evaluator.evaluate(Language::C, source, &mut verifier, &mut timer, purpose);
-        match &done.verdict {
-            Verdict::Infrastructure { cause, detail }
-                if *cause != InfrastructureCause::Baseline =>
-            {
-                Err(anyhow::anyhow!("{cause} failed: {detail}"))
-            }
-            Verdict::Unknown { detail, .. } => Err(anyhow::anyhow!("undecided: {detail}")),
-            _ => Ok(done.verdict),
-        }
-    };
-    findings.push(match evaluate(&idle_program(problem), Purpose::Screen)? {
-        Verdict::Rejected { fault, .. } => {
-            Finding::Good(format!("a program that does nothing is refused ({fault})"))
-        }
-        other => Finding::Error(format!(
-            "a program that does nothing is not refused: {}",
-            other.kind()
-        )),
-    });
-    let reference = evaluate(&problem.reference_source, Purpose::Rank)?;
-    let passed = matches!(reference, Verdict::Measured { .. });
-    findings.push(match reference {
-        Verdict::Measured { measurement } => Finding::Good(format!(
-            "the reference passes its own checks at {} GFLOPS",
-            four(measurement.gflops)
-        )),
-        Verdict::Rejected { detail, .. }
-        | Verdict::Infrastructure { detail, .. }
-        | Verdict::Unknown { detail, .. } => Finding::Error(format!(
-            "the reference does not pass its own checks: {detail}"
-        )),
-    });
-    if passed {
-        let chains = timer.chains();
-        let shortest = chains.each().iter().map(|chain| chain.reference_seconds);
-        findings.extend(weakness::short_call(shortest.fold(f64::INFINITY, f64::min)));
-        findings.next("looking for work that programs can skip on timed inputs, and for less exact functions that the error bound accepts");
-        let weak = verifier.weaknesses(&evaluator.toolchain, random());
-        let weak = unless_mistaken(weak, findings)?;
-        findings.extend(weak.into_iter().flatten());
-    }
-    Ok(())
-}
-
-/// The stage, or a finding if an error of the definition prevents it.
-fn unless_mistaken<T>(
-    made: Result<T, Failure>,
-    findings: &mut Findings,
-) -> Result<Option<T>, Failure> {
-    match made {
-        Ok(stage) => Ok(Some(stage)),
-        Err(Failure::Infrastructure {
-            cause: InfrastructureCause::Baseline,
-            detail,
-        }) => {
-            findings.push(Finding::Error(detail));
-            Ok(None)
-        }
-        Err(failure) => Err(failure),
     }
 }
 

@@ -75,6 +75,9 @@ mod tests {
         let problem = flopsmith_problem::Problem::load(&place).unwrap();
         assert_eq!(problem.entry.name, "my_kernel");
         assert!(problem.magnitude_source.is_some() && problem.baseline_source.is_some());
+        // No core reads more than 150 GB/s of what its own caches do not hold, so no program is faster than this.
+        let fastest_call = problem.moved_bytes(&problem.timed) / 150e9;
+        assert!(fastest_call > 50e-6, "{fastest_call} s");
         let again = new(&place).unwrap_err().to_string();
         assert!(again.contains("exists already"), "{again}");
         for wrong in ["2fast", "a-b", "x y", "..", "double", "template"] {

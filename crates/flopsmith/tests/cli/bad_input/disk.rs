@@ -4,6 +4,7 @@ use std::os::fd::AsRawFd;
 
 use super::killed::named;
 use super::*;
+use crate::one_core::on_one_core;
 
 /// The program with a folder on a separate small disk of this many bytes, in its own mount namespace. None if this
 /// machine cannot do that.
@@ -188,6 +189,7 @@ fn a_run_whose_disk_becomes_full_says_so_and_goes_on_once_there_is_room() {
 
 #[test]
 fn an_output_that_cannot_be_written_in_the_end_leaves_the_summary() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let (runs, best) = (place.path().join("runs"), place.path().join("mine.c"));
     let settings = ["tasks=1", "group_size=2", "max_steps=1"];
@@ -207,6 +209,7 @@ fn an_output_that_cannot_be_written_in_the_end_leaves_the_summary() {
 
 #[test]
 fn a_best_program_that_cannot_be_written_is_this_machines_fault_and_all_else_is_there() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     let settings = ["tasks=1", "group_size=2", "max_steps=1"];

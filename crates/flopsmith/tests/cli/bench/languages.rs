@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{GOOD, assert_timed, programs, quick, said};
 use crate::last_object;
+use crate::one_core::on_one_core;
 
 /// The same as [`GOOD`] in C++: a template, a lambda, an array, and memory that frees itself.
 const GOOD_CXX: &str = "#include <array>\n\
@@ -46,6 +47,7 @@ fn bench_file(name: &str, source: &str, more: &[&str]) -> (Value, i32) {
 
 #[test]
 fn a_program_in_cxx_is_measured() {
+    on_one_core();
     let (object, code) = bench_file("good.cpp", GOOD_CXX, &[]);
     assert_eq!(code, 0, "{object}");
     assert_timed(&object);
@@ -65,6 +67,7 @@ fn a_program_in_cxx_is_measured() {
 
 #[test]
 fn an_entry_under_another_name_is_told_what_to_write() {
+    on_one_core();
     let mangled = GOOD_CXX.replace("extern \"C\" void dgemm(int n", "void dgemm(long n");
     let (object, code) = bench_file("mangled.cpp", &mangled, &[]);
     assert_eq!((code, &object["reason"]), (1, &"missing_entry".into()));
@@ -87,6 +90,7 @@ fn an_entry_under_another_name_is_told_what_to_write() {
 
 #[test]
 fn a_program_in_fortran_is_measured_or_its_compiler_missed() {
+    on_one_core();
     let (object, code) = bench_file("good.f90", GOOD_FORTRAN, &[]);
     if Command::new("gfortran").arg("--version").output().is_err() {
         skipped("all but the words about it: there is no gfortran on this machine");

@@ -1,6 +1,7 @@
 //! A certified program is verified in each of its certified layouts.
 
 use super::{GOOD, programs, said};
+use crate::one_core::on_one_core;
 use crate::{flopsmith, last_object};
 
 /// Wrong if its entry lies on a cache line with an even number, or an odd one. In a certification four of the five
@@ -15,6 +16,7 @@ fn wrong_on_lines(odd: u32) -> String {
 
 #[test]
 fn a_program_that_is_right_in_its_first_layout_only_is_refused() {
+    on_one_core();
     let mut in_another_layout = 0;
     for odd in [0, 1] {
         let folder = programs(&[("layouts.c", &wrong_on_lines(odd))]);

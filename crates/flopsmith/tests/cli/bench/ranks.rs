@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::{GOOD, IDLE, SLOW, assert_timed, programs, quick, said};
+use crate::one_core::on_one_core;
 use crate::{flopsmith, run};
 
 fn lines(stdout: Vec<u8>) -> Vec<Value> {
@@ -40,6 +41,7 @@ pub(super) fn assert_consistent(row: &Value) {
 
 #[test]
 fn lines_come_in_the_order_of_the_files_and_end_with_ranks() {
+    on_one_core();
     let folder = programs(&[("a-slow.c", SLOW), ("b-idle.c", IDLE), ("c-good.c", GOOD)]);
     let output = quick(&[folder.path()], &["--format", "jsonl"])
         .output()
@@ -87,8 +89,9 @@ fn lines_come_in_the_order_of_the_files_and_end_with_ranks() {
 
 #[test]
 fn a_line_is_there_before_the_next_program_has_ended() {
+    on_one_core();
     let endless = "void dgemm(int n,const double*A,const double*B,double*C){for(;;);}";
-    let folder = programs(&[("a.c", IDLE), ("b.c", endless)]);
+    let folder = programs(&[("a.c", GOOD), ("b.c", endless)]);
     let mut child = quick(&[folder.path()], &["--format", "jsonl"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -110,24 +113,32 @@ fn a_line_is_there_before_the_next_program_has_ended() {
 }
 
 #[test]
-fn one_file_has_the_same_lines_and_objects_tell_the_machine_once() {
-    let folder = programs(&[("a.c", IDLE), ("b.c", IDLE)]);
-    let output = quick(&[&folder.path().join("a.c")], &["--format", "jsonl"])
-        .output()
-        .unwrap();
-    let types: Vec<Value> = lines(output.stdout)
-        .iter()
-        .map(|l| l["type"].clone())
-        .collect();
-    assert_eq!(types, ["run", "row", "summary"]);
-    let output = quick(&[folder.path()], &["--format", "json"])
-        .output()
-        .unwrap();
-    let objects = lines(output.stdout);
-    assert!(objects[0]["attestation"].is_object(), "{}", objects[0]);
-    assert!(objects[1]["attestation"].is_null(), "{}", objects[1]);
-    let digests = [0, 1].map(|n| objects[n]["attestation_digest"].clone());
-    assert!(digests[0].is_string() && digests[0] == digests[1]);
+fn the_first_line_names_the_machine_if_any_program_can_be_timed() {
+    on_one_core();
+    let folder = programs(&[("a.c", IDLE), ("b.c", GOOD)]);
+    let all = |file: &Path| {
+        let output = quick(&[file], &["--format", "jsonl"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        lines(output.stdout)
+    };
+    let types = |lines: &[Value]| -> Vec<Value> {
+        let types = lines.iter().map(|l| l["type"].clone());
+        types.collect()
+    };
+    // No machine is measured for a program that is refused.
+    let one = all(&folder.path().join("a.c"));
+    assert_eq!(types(&one), ["run", "row", "summary"]);
+    assert_eq!(one[0]["machines"], serde_json::json!([]));
+    assert!(one[1]["attestation_digest"].is_null(), "{}", one[1]);
+    // The line of the first program waits for the machine of the second one.
+    let both = all(folder.path());
+    assert_eq!(types(&both), ["run", "row", "row", "summary"]);
+    let digest = &both[0]["machines"][0]["attestation_digest"];
+    assert!(digest.is_string(), "{}", both[0]);
+    for (line, file) in both[1..3].iter().zip(["a.c", "b.c"]) {
+        assert!(line["file"].as_str().unwrap().ends_with(file), "{line}");
+        assert_eq!(line["attestation_digest"], *digest, "{line}");
+    }
 }
 
 /// A problem whose calls do two operations.
@@ -146,6 +157,7 @@ fn tiny(folder: &Path) -> std::path::PathBuf {
 
 #[test]
 fn copies_of_a_program_that_the_clock_cannot_see_are_not_told_apart() {
+    on_one_core();
     let copy = "void tiny(int m, int n, const double *A, const double *x, double *y) {\n\
         for (int i = 0; i < m; i++) { double s = 0.0;\n\
         for (int j = 0; j < n; j++) s += A[i * n + j] * x[j]; y[i] = s; } }\n";

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{BROKEN, GOOD, IDLE, SLOW, programs, quick, said};
 use crate::last_object;
+use crate::one_core::on_one_core;
 
 /// `bench` of a program in a file of this name, with saved results in this folder.
 fn bench(folder: &Path, name: &str, source: &str, more: &[&str]) -> Output {
@@ -20,6 +21,7 @@ fn bench(folder: &Path, name: &str, source: &str, more: &[&str]) -> Output {
 
 #[test]
 fn a_program_that_became_slower_is_named_and_has_a_code_of_its_own() {
+    on_one_core();
     let place = programs(&[]);
     let folder = place.path();
     let output = bench(folder, "before/kernel.c", GOOD, &["--save", "main"]);
@@ -69,6 +71,7 @@ fn a_program_that_became_slower_is_named_and_has_a_code_of_its_own() {
 
 #[test]
 fn results_that_do_not_compare_are_refused_with_what_differs() {
+    on_one_core();
     let place = programs(&[]);
     let folder = place.path();
     let refused = |source: &str, more: &[&str], says: &str| {
@@ -111,6 +114,7 @@ fn results_that_do_not_compare_are_refused_with_what_differs() {
 
 #[test]
 fn nothing_is_saved_of_programs_that_were_not_measured() {
+    on_one_core();
     let place = programs(&[]);
     let folder = place.path();
     for source in [IDLE, BROKEN] {

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::ranks::assert_consistent;
 use super::{BROKEN, GOOD, IDLE, SLOW, assert_timed, programs, quick, said};
+use crate::one_core::on_one_core;
 
 fn lines(stdout: Vec<u8>) -> Vec<Value> {
     let text = String::from_utf8(stdout).unwrap();
@@ -15,6 +16,7 @@ fn lines(stdout: Vec<u8>) -> Vec<Value> {
 
 #[test]
 fn a_range_of_sizes_has_rows_for_each_and_says_which_program_is_fastest_where() {
+    on_one_core();
     let folder = programs(&[("good.c", GOOD), ("slow.c", SLOW)]);
     let report = folder.path().join("sizes.html");
     let report = report.to_str().unwrap();
@@ -83,6 +85,7 @@ fn a_range_of_sizes_has_rows_for_each_and_says_which_program_is_fastest_where() 
 
 #[test]
 fn sizes_have_a_table_each_and_one_legend() {
+    on_one_core();
     let folder = programs(&[("good.c", GOOD), ("idle.c", IDLE)]);
     let more = ["--size", "n=64,128"];
     let output = quick(&[folder.path()], &more).output().unwrap();
@@ -103,6 +106,7 @@ fn sizes_have_a_table_each_and_one_legend() {
 
 #[test]
 fn one_size_is_an_ordinary_comparison_at_that_size() {
+    on_one_core();
     let folder = programs(&[("good.c", GOOD)]);
     let file = folder.path().join("good.c");
     let more = ["--size", "n=128", "--format", "json"];
@@ -146,6 +150,7 @@ fn a_size_that_cannot_be_timed_is_refused_before_anything_is_measured() {
 
 #[test]
 fn a_table_for_an_issue_names_machine_compiler_and_flags() {
+    on_one_core();
     let folder = programs(&[("good.c", GOOD), ("broken.c", BROKEN)]);
     let output = quick(&[folder.path()], &["--format", "markdown"])
         .output()

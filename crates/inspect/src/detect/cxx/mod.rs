@@ -10,6 +10,9 @@ use std::collections::BTreeSet;
 
 use crate::scan::token::{Kind, Token, tokens};
 
+/// The name of a namespace, and a `using` declaration, have at most so many tokens.
+const LONGEST: usize = 400;
+
 /// Words that do not affect loops and subscripts.
 const IDLE: &[&str] = &[
     "constexpr",
@@ -38,20 +41,29 @@ pub(super) fn as_c(text: &str) -> String {
     blanked(&containers(&text))
 }
 
+/// Further changes are left out: a value that many places repeat could exhaust memory.
+const MOST_BYTES: usize = 4 << 20;
+
 /// Changes of a text, which do not overlap.
 #[derive(Debug, Default)]
-struct Edits(Vec<(usize, usize, String)>);
+struct Edits {
+    all: Vec<(usize, usize, String)>,
+    bytes: usize,
+}
 
 impl Edits {
     fn replace(&mut self, from: usize, to: usize, by: &str) {
-        self.0.push((from, to, by.to_owned()));
+        self.bytes += by.len();
+        if self.bytes <= MOST_BYTES {
+            self.all.push((from, to, by.to_owned()));
+        }
     }
 
     fn apply(mut self, text: &str) -> String {
-        self.0.sort_by_key(|(from, to, _)| (*from, *to));
+        self.all.sort_by_key(|(from, to, _)| (*from, *to));
         let mut out = String::with_capacity(text.len());
         let mut done = 0;
-        for (from, to, by) in &self.0 {
+        for (from, to, by) in &self.all {
             // An edit within another one has no place.
             if *from < done {
                 continue;
@@ -295,7 +307,7 @@ impl<'t> Plain<'t> {
     /// Blanks `namespace a::b {` and its closing brace.
     fn namespace(&mut self, at: usize) -> usize {
         let mut open = at + 1;
-        while self.is_word(open) || self.text(open) == ":" {
+        while open < at + LONGEST && (self.is_word(open) || self.text(open) == ":") {
             open += 1;
         }
         if self.text(open) != "{" {
@@ -311,6 +323,7 @@ impl<'t> Plain<'t> {
 
     fn find(&self, from: usize, sign: &str) -> usize {
         (from..self.all.len())
+            .take(LONGEST)
             .find(|at| self.text(*at) == sign)
             .unwrap_or(from)
     }

@@ -102,8 +102,12 @@ fn insert(edits: &mut Edits, all: &[Token<'_>], open: usize, list: &[String]) {
     edits.replace(end, end, &format!("{}{comma}", list.join(", ")));
 }
 
-/// Arguments of a template, and the head of a function, have at most so many tokens.
+/// Arguments of a template, and the head of a function, have at most so many tokens, and the name and the value of an
+/// argument so many bytes.
 const LONGEST: usize = 400;
+
+/// Parameters of a template that are followed.
+const MOST_PARAMETERS: usize = 16;
 
 /// The `>` that closes the `<` at a token; none if the statement ends before.
 pub(super) fn angle(all: &[Token<'_>], open: usize) -> Option<usize> {
@@ -197,6 +201,7 @@ fn arguments(text: &str, all: &[Token<'_>], from: usize, to: usize) -> Vec<Strin
 fn parameters(text: &str, all: &[Token<'_>], from: usize, to: usize) -> Vec<Parameter> {
     let list = arguments(text, all, from, to);
     list.iter()
+        .take(MOST_PARAMETERS)
         .map(|one| {
             let (declared, default) = match one.split_once('=') {
                 Some((declared, default)) => (declared, Some(default.trim().to_owned())),
@@ -210,10 +215,13 @@ fn parameters(text: &str, all: &[Token<'_>], from: usize, to: usize) -> Vec<Para
             let is_integer = words
                 .iter()
                 .any(|w| INTEGERS.contains(w) || (w.contains("int") && w.ends_with("_t")));
+            let short = |text: &str| text.len() <= LONGEST;
             let name = words.last().filter(|_| words.len() > 1 && is_integer);
             Parameter {
-                integer: name.map(|name| (*name).to_owned()),
-                default,
+                integer: name
+                    .filter(|name| short(name))
+                    .map(|name| (*name).to_owned()),
+                default: default.filter(|default| short(default)),
             }
         })
         .collect()

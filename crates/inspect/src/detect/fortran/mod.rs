@@ -31,8 +31,15 @@ pub(super) struct AsC {
     pub hidden: Option<(u32, String)>,
 }
 
+/// A longer text is cut off.
+const LONGEST: usize = 2 << 20;
+
 impl AsC {
     fn push(&mut self, line: u32, text: &str) {
+        if self.text.len() + text.len() > LONGEST {
+            self.unsure = true;
+            return;
+        }
         self.text.push_str(text);
         self.text.push('\n');
         self.lines.push(line);

@@ -1,9 +1,24 @@
 //! Writes expressions of Fortran as C.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use super::expressions::Expr;
 use super::symbols::{Bounds, Symbols};
+
+/// Deeper expressions are not printed, because every level uses stack. An expression has at most 600 nodes. With the
+/// bounds of the arrays that it names it may be deeper, and those may name each other in a circle.
+const DEEPEST: u32 = 700;
+
+/// The square of a longer factor is a call, because each square doubles the text.
+const LONGEST_FACTOR: usize = 2000;
+
+/// Takes work from what is left. False if too little is left.
+pub(super) fn spend(left: &Cell<usize>, work: usize) -> bool {
+    let rest = left.get().checked_sub(work);
+    left.set(rest.unwrap_or(0));
+    rest.is_some()
+}
 
 /// The dummy arguments of a procedure of the program.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +55,10 @@ pub(super) struct Printer<'p> {
     pub over: &'p [Over],
     /// The name of the function, which is also that of its result; empty for others.
     pub function: &'p str,
+    /// Bytes that the rest of the program may be printed to, with the parts of every expression counted again.
+    pub left: &'p Cell<usize>,
+    /// Expressions around the one that is printed.
+    pub depth: u32,
 }
 
 /// Words of C that Fortran may use as names.
@@ -70,6 +89,18 @@ impl Printer<'_> {
 
     /// The expression in C; none if it is not understood.
     pub fn print(&self, expr: &Expr) -> Option<String> {
+        if self.depth >= DEEPEST {
+            return None;
+        }
+        let within = Printer {
+            depth: self.depth + 1,
+            ..*self
+        };
+        let text = within.print_inside(expr)?;
+        spend(self.left, text.len()).then_some(text)
+    }
+
+    fn print_inside(&self, expr: &Expr) -> Option<String> {
         Some(match expr {
             Expr::Integer(value) if *value < 0 => format!("({value})"),
             Expr::Integer(value) => value.to_string(),
@@ -79,10 +110,10 @@ impl Printer<'_> {
             Expr::Member(base, name) => format!("{}.{}", self.print(base)?, name_in_c(name)),
             Expr::Unary(sign, inner) => format!("{sign}{}", self.factor(inner)?),
             Expr::Binary("**", base, exponent) => match **exponent {
-                Expr::Integer(2) => {
-                    let base = self.factor(base)?;
-                    format!("({base} * {base})")
-                }
+                Expr::Integer(2) => match self.factor(base)? {
+                    long if long.len() > LONGEST_FACTOR => format!("pow({long}, 2)"),
+                    base => format!("({base} * {base})"),
+                },
                 _ => format!("pow({}, {})", self.print(base)?, self.print(exponent)?),
             },
             Expr::Binary(sign, left, right) => {

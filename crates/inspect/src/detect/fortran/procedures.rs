@@ -1,11 +1,12 @@
 //! The procedures of a program: their heads, declarations and bodies.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use flopsmith_problem::Problem;
 
 use super::expressions::Expr;
-use super::print::{Dummy, Printer, Signature, name_in_c};
+use super::print::{Dummy, Printer, Signature, name_in_c, spend};
 use super::statements::{Body, plain};
 use super::symbols::{Symbols, type_of};
 use super::{AsC, closing, text};
@@ -14,6 +15,13 @@ use crate::scan::{Statement, Token};
 
 /// Procedures within procedures are read to this depth; Fortran permits two levels.
 const DEEPEST: usize = 4;
+
+/// Work that a program may cost: bytes of printed expressions and copied symbols. Each token adds to it.
+const WORK: usize = 16 << 20;
+const WORK_OF_TOKEN: usize = 200;
+
+/// The work of copying a symbol, which each procedure has from the program around it.
+const WORK_OF_SYMBOL: usize = 64;
 
 /// A procedure.
 #[derive(Debug)]
@@ -31,13 +39,15 @@ pub(super) struct Procedure<'s> {
 
 /// Writes all procedures of a program as functions of C.
 pub(super) fn write(statements: &[Statement], problem: &Problem, out: &mut AsC) {
+    let tokens: usize = statements.iter().map(|s| s.tokens.len()).sum();
+    let left = Cell::new(WORK + WORK_OF_TOKEN * tokens);
     let (globals, procedures) = split(statements, out);
     let mut symbols = Symbols::default();
     for statement in &globals {
         symbols.declare(statement);
     }
     let mut signatures = BTreeMap::new();
-    sign(&procedures, &symbols, &mut signatures);
+    sign(&procedures, &symbols, &left, &mut signatures);
     let dummies = BTreeMap::new();
     let printer = Printer {
         symbols: &symbols,
@@ -45,12 +55,14 @@ pub(super) fn write(statements: &[Statement], problem: &Problem, out: &mut AsC) 
         dummies: &dummies,
         over: &[],
         function: "",
+        left: &left,
+        depth: 0,
     };
     for line in declarations(&printer, &BTreeSet::new(), &symbols.order) {
         out.push(1, &line);
     }
     for procedure in &procedures {
-        function(procedure, &symbols, &signatures, &dummies, problem, out);
+        function(procedure, &printer, problem, out);
     }
 }
 
@@ -201,9 +213,13 @@ fn is_assignment(tokens: &[Token]) -> bool {
 fn sign(
     procedures: &[Procedure<'_>],
     around: &Symbols,
+    left: &Cell<usize>,
     signatures: &mut BTreeMap<String, Signature>,
 ) {
     for procedure in procedures {
+        if !spend(left, WORK_OF_SYMBOL * around.variables.len()) {
+            return;
+        }
         let (symbols, _) = symbols_of(procedure, around);
         let changed = super::statements::changed(&procedure.body);
         let dummies = procedure.dummies.iter().map(|name| {
@@ -219,24 +235,25 @@ fn sign(
             dummies: dummies.collect(),
         };
         signatures.insert(procedure.name.to_owned(), signature);
-        sign(&procedure.inner, &symbols, signatures);
+        sign(&procedure.inner, &symbols, left, signatures);
     }
 }
 
-/// Writes a procedure, with the procedures within it.
-fn function(
-    procedure: &Procedure<'_>,
-    around: &Symbols,
-    signatures: &BTreeMap<String, Signature>,
-    outer: &BTreeMap<String, Dummy>,
-    problem: &Problem,
-    out: &mut AsC,
-) {
-    let (symbols, declaring) = symbols_of(procedure, around);
+/// Writes a procedure, with the procedures within it. `around` prints what stands around it.
+fn function(procedure: &Procedure<'_>, around: &Printer<'_>, problem: &Problem, out: &mut AsC) {
+    let (signatures, outer) = (around.procedures, around.dummies);
+    let copied = around.symbols.variables.len() + outer.len();
+    if !spend(around.left, WORK_OF_SYMBOL * copied) {
+        out.unsure = true;
+        return;
+    }
+    let (symbols, declaring) = symbols_of(procedure, around.symbols);
     let signature = signatures.get(procedure.name).cloned().unwrap_or_default();
     let mut dummies = outer.clone();
     // A variable of the procedure hides one of the procedure around it.
-    dummies.retain(|name, _| !symbols.order.contains(name));
+    for name in &symbols.order {
+        dummies.remove(name);
+    }
     for (name, kind) in procedure.dummies.iter().zip(&signature.dummies) {
         dummies.insert((*name).to_owned(), *kind);
     }
@@ -249,6 +266,8 @@ fn function(
             .result
             .filter(|r| *r == procedure.name)
             .unwrap_or(""),
+        left: around.left,
+        depth: 0,
     };
     // The scan has compared the entry with the prototype, whatever the case of its name.
     let entry = &problem.entry.name;
@@ -276,7 +295,7 @@ fn function(
         out.push(procedure.line, &line);
     }
     for inner in &procedure.inner {
-        function(inner, &symbols, signatures, &dummies, problem, out);
+        function(inner, &printer, problem, out);
     }
     let result = procedure.result.map(|result| printer.plain(result));
     let mut body = Body::new(printer, procedure.result, out);

@@ -102,7 +102,7 @@ impl Symbols {
             }
             at = colons + 2;
         }
-        self.entities(tokens, at, |name, own| {
+        self.entities(tokens, at, |name, own, _| {
             let declared = Variable::implicit(name);
             Variable {
                 integer,
@@ -121,12 +121,8 @@ impl Symbols {
             "dimension" | "allocatable" | "pointer" | "target" | "save" | "common"
             | "contiguous" | "volatile" => {
                 let from = 1 + 2 * usize::from(text(tokens, 1) == ":");
-                let known = self.variables.clone();
-                self.entities(tokens, from, |name, own| {
-                    let mut variable = known
-                        .get(name)
-                        .cloned()
-                        .unwrap_or_else(|| Variable::implicit(name));
+                self.entities(tokens, from, |name, own, known| {
+                    let mut variable = known.cloned().unwrap_or_else(|| Variable::implicit(name));
                     if !own.is_empty() {
                         variable.dims = own;
                     }
@@ -154,12 +150,13 @@ impl Symbols {
         }
     }
 
-    /// Reads the names of a declaration, with their own dimensions and values.
+    /// Reads the names of a declaration, with their own dimensions and values. `make` gets the variable that a name has
+    /// so far.
     fn entities(
         &mut self,
         tokens: &[Token],
         from: usize,
-        make: impl Fn(&str, Vec<Bounds>) -> Variable,
+        make: impl Fn(&str, Vec<Bounds>, Option<&Variable>) -> Variable,
     ) {
         let mut at = from;
         while at < tokens.len() {
@@ -172,7 +169,7 @@ impl Symbols {
                 own = bounds(&tokens[next + 1..close]);
                 next = close + 1;
             }
-            let mut variable = make(&name, own);
+            let mut variable = make(&name, own, self.variables.get(&name));
             let rest = tokens.get(next..).unwrap_or_default();
             let comma = outside(rest).find(|p| text(rest, *p) == ",");
             let end = comma.map_or(tokens.len(), |comma| next + comma);

@@ -68,6 +68,20 @@ fn statements_become_loops_of_c() {
     }
 }
 
+/// Each square doubles the text of its base, and bounds may name each other.
+#[test]
+fn expressions_that_would_grow_without_end_stay_short() {
+    let squares = format!("c(1, 1) = {}a(1, 1){}", "(".repeat(20), ")**2".repeat(20));
+    let (found, unsure) = in_c(&squares);
+    assert!(
+        found.contains("pow(") && found.len() < 10_000,
+        "{found:.2000}"
+    );
+    assert!(!unsure);
+    let (found, _) = in_c("real(8) :: x(size(y)), y(size(x))\ninteger :: i\ni = size(x)");
+    assert!(found.len() < 200, "{found:.200}");
+}
+
 #[test]
 fn procedures_become_functions() {
     let (found, unsure) = in_c(

@@ -4,17 +4,30 @@
 //! A state outlives an iteration. A variable that gets a new value in front of the `switch` in every iteration is no
 //! state, and neither is one that the loop only counts, as the head of a `for` does.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::{Block, Function, Hidden, block, chosen, partners, text};
 use crate::scan::token::{Kind, Token};
 
-/// The first loop that runs through states.
-pub(super) fn find(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
-    let source = Source::of(all);
+/// Places of changes that are looked at. Programs need some thousands.
+const STEPS: usize = 20_000_000;
+
+/// The first loop that runs through states. A source whose changes are too many to follow counts as one. `within` has the
+/// innermost function around each token.
+pub(super) fn find(
+    all: &[Token<'_>],
+    opened: &[Option<usize>],
+    functions: &[Function<'_>],
+    within: &[Option<usize>],
+) -> Option<Hidden> {
+    let source = Source::of(all, opened);
     let mut switches = source.switches.iter();
-    switches.find_map(|switch| source.states(switch, functions))
+    switches.find_map(|switch| {
+        let function = within[switch.at].map(|number| &functions[number]);
+        source.states(switch, function)
+    })
 }
 
 /// The way in which a place changes a variable.
@@ -39,9 +52,34 @@ struct Place {
 
 struct Switch {
     at: usize,
-    /// The first token of its statement.
-    start: usize,
+    /// True for the body of a loop without braces.
+    is_body: bool,
     block: Option<usize>,
+}
+
+/// What words among some tokens say.
+#[derive(Clone, Copy, Default)]
+struct Words {
+    /// A value that is kept, or chosen by a condition.
+    keeps: bool,
+    loops: bool,
+}
+
+impl Words {
+    fn of(word: &str) -> Self {
+        Words {
+            keeps: matches!(
+                word,
+                "?" | "static" | "thread_local" | "_Thread_local" | "__thread"
+            ),
+            loops: matches!(word, "for" | "while" | "do"),
+        }
+    }
+
+    fn add(&mut self, other: Words) {
+        self.keeps |= other.keeps;
+        self.loops |= other.loops;
+    }
 }
 
 /// A block that is open at a token.
@@ -54,6 +92,27 @@ struct Open {
     start: usize,
     /// Number of parentheses and brackets that are open within the block.
     depth: usize,
+    /// The words of the current statement so far, and of the whole block.
+    statement: Words,
+    whole: Words,
+}
+
+impl Open {
+    fn new(brace: Option<usize>, kind: Block, start: usize) -> Self {
+        Open {
+            brace,
+            kind,
+            start,
+            depth: 0,
+            statement: Words::default(),
+            whole: Words::default(),
+        }
+    }
+
+    fn note(&mut self, words: Words) {
+        self.statement.add(words);
+        self.whole.add(words);
+    }
 }
 
 /// The tokens of a source, and what they say about blocks and variables.
@@ -68,10 +127,11 @@ struct Source<'s, 't> {
     changes: BTreeMap<&'t str, Vec<Place>>,
     /// For each name, the places that take its address.
     addresses: BTreeMap<&'t str, Vec<usize>>,
+    steps: Cell<usize>,
 }
 
 impl<'s, 't> Source<'s, 't> {
-    fn of(all: &'s [Token<'t>]) -> Self {
+    fn of(all: &'s [Token<'t>], opened: &[Option<usize>]) -> Self {
         let mut source = Self {
             all,
             braces: partners(all, "{", "}"),
@@ -80,13 +140,9 @@ impl<'s, 't> Source<'s, 't> {
             switches: Vec::new(),
             changes: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            steps: Cell::new(0),
         };
-        let mut open = vec![Open {
-            brace: None,
-            kind: Block::Other,
-            start: 0,
-            depth: 0,
-        }];
+        let mut open = vec![Open::new(None, Block::Other, 0)];
         let mut end_of_head = 0;
         for (at, token) in all.iter().enumerate() {
             let Some(here) = open.last().copied() else {
@@ -94,14 +150,9 @@ impl<'s, 't> Source<'s, 't> {
             };
             match token.text {
                 "{" => {
-                    let kind = block(all, at);
+                    let kind = block(all, opened, at);
                     source.blocks.insert(at, (kind, here.brace));
-                    open.push(Open {
-                        brace: Some(at),
-                        kind,
-                        start: at + 1,
-                        depth: 0,
-                    });
+                    open.push(Open::new(Some(at), kind, at + 1));
                 }
                 "&" => {
                     if let Some(name) = addressed(all, at) {
@@ -114,7 +165,7 @@ impl<'s, 't> Source<'s, 't> {
                 }
                 "switch" => source.switches.push(Switch {
                     at,
-                    start: here.start,
+                    is_body: here.statement.loops,
                     block: here.brace,
                 }),
                 name if token.kind == Kind::Word => {
@@ -128,23 +179,25 @@ impl<'s, 't> Source<'s, 't> {
                 }
                 sign => follow(&mut open, at, sign),
             }
+            if let Some(here) = open.last_mut() {
+                here.note(Words::of(token.text));
+            }
         }
         source
     }
 
     /// The state of a `switch` that a loop around it sets.
-    fn states(&self, switch: &Switch, functions: &[Function<'_>]) -> Option<Hidden> {
+    fn states(&self, switch: &Switch, function: Option<&Function<'_>>) -> Option<Hidden> {
         let all = self.all;
         let end = *self.parentheses.get(&(switch.at + 1))?;
-        // A body without braces.
-        let is_body = (switch.start..switch.at)
-            .any(|place| matches!(text(all, place), "for" | "while" | "do"));
+        let is_body = switch.is_body;
         let blocks: Vec<(usize, Block)> = self.around(switch.block).collect();
         if !is_body && blocks.iter().all(|(_, kind)| *kind != Block::Loop) {
             return None;
         }
         let asked = all[switch.at + 2..end].iter();
-        let asked = asked.filter(|t| t.kind == Kind::Word);
+        let mut once = BTreeSet::new();
+        let asked = asked.filter(|t| t.kind == Kind::Word && once.insert(t.text));
         let mut names: Vec<(&str, usize)> = asked.map(|t| (t.text, switch.at)).collect();
         let hidden = |what: String| Hidden {
             at: all[switch.at].at,
@@ -160,9 +213,7 @@ impl<'s, 't> Source<'s, 't> {
                 "a `switch` inside a loop sets `{name}`, a variable of its own condition: a loop that runs through states"
             )));
         }
-        let within = functions.iter().filter(|f| f.body.contains(&switch.at));
-        let within = within.min_by_key(|f| f.body.len());
-        let within = within.map_or(0..all.len(), |f| f.body.clone());
+        let within = function.map_or(0..all.len(), |f| f.body.clone());
         let has_address = |name: &str| {
             let places = self.addresses.get(name);
             places.is_some_and(|places| places.iter().any(|place| within.contains(place)))
@@ -175,6 +226,11 @@ impl<'s, 't> Source<'s, 't> {
                 break;
             }
             self.renew(&mut names, brace);
+            if self.steps.get() > STEPS {
+                return Some(hidden(
+                    "the states of the source are too many to follow: a loop that runs through them".into(),
+                ));
+            }
             let mut kept = names.iter();
             let set = kept.find(|(name, _)| {
                 kind == Block::Loop && (has_address(name) || self.sets(brace, name, switch.at))
@@ -206,6 +262,7 @@ impl<'s, 't> Source<'s, 't> {
     fn renew(&self, names: &mut Vec<(&'t str, usize)>, brace: usize) {
         let mut n = 0;
         while let Some(&(name, before)) = names.get(n) {
+            self.steps.set(self.steps.get() + self.places(name).len());
             let renewal = self.places(name).iter().rev().find_map(|place| {
                 let Change::Renews(copied) = place.change else {
                     return None;
@@ -264,16 +321,21 @@ impl<'s, 't> Source<'s, 't> {
 
 /// Notes a sign that ends a block or a statement, or that opens or closes parentheses.
 fn follow(open: &mut Vec<Open>, at: usize, sign: &str) {
+    let mut inside = Words::default();
     if sign == "}" && open.len() > 1 {
-        open.pop();
+        inside = open.pop().map_or(inside, |block| block.whole);
     }
     let Some(here) = open.last_mut() else {
         return;
     };
+    here.note(inside);
     match sign {
         "(" | "[" => here.depth += 1,
         ")" | "]" => here.depth = here.depth.saturating_sub(1),
-        ";" | "}" if here.depth == 0 => here.start = at + 1,
+        ";" | "}" if here.depth == 0 => {
+            here.start = at + 1;
+            here.statement = Words::default();
+        }
         _ => {}
     }
 }
@@ -290,7 +352,9 @@ fn change(all: &[Token<'_>], at: usize, here: Open, in_head: bool) -> Option<Cha
     }
     let is_always = |from: usize| {
         let begin = all.get(here.start..from).unwrap_or_default();
-        here.depth == 0 && here.kind != Block::Switch && is_always_reached(begin)
+        here.depth == 0
+            && here.kind != Block::Switch
+            && is_always_reached(begin, here.statement.keeps)
     };
     let ends = |place: usize| matches!(text(all, place), ";" | ",");
     let by_a_number = || {
@@ -320,21 +384,17 @@ fn change(all: &[Token<'_>], at: usize, here: Open, in_head: bool) -> Option<Cha
 }
 
 /// True if each execution of a block reaches the variable that follows on this beginning of one of its statements, and
-/// finds it new if the statement declares it.
-fn is_always_reached(begin: &[Token<'_>]) -> bool {
+/// finds it new if the statement declares it. `keeps` is true if the beginning keeps or chooses a value.
+fn is_always_reached(begin: &[Token<'_>], keeps: bool) -> bool {
     const CONDITIONAL: [&str; 9] = [
         "if", "else", "for", "while", "do", "switch", "case", "default", "return",
     ];
-    const CONDITIONAL_OR_KEPT: [&str; 5] =
-        ["?", "static", "thread_local", "_Thread_local", "__thread"];
     let (Some(first), Some(last)) = (begin.first(), begin.last()) else {
         return true;
     };
     let declares =
         last.kind == Kind::Word || matches!(last.text, "*" | "&") && first.kind == Kind::Word;
-    (declares || last.text == ",")
-        && !CONDITIONAL.contains(&first.text)
-        && !begin.iter().any(|t| CONDITIONAL_OR_KEPT.contains(&t.text))
+    (declares || last.text == ",") && !CONDITIONAL.contains(&first.text) && !keeps
 }
 
 /// The variable whose address the `&` at this place takes; none if it takes that of an element, or is another operator.

@@ -148,7 +148,7 @@ fn a_share_of_the_cheats_for_every_problem_is_refused() {
     let part = Part::of_commit(SHARE);
     let _alone = fixtures::alone();
     let started = Instant::now();
-    let mut stages = Stages::default();
+    let mut stages = Stages::rough();
     let (mut refused, mut measured) = (0, 0);
     let mut wrong = Vec::new();
     let mut log = Log::of("cheats");
@@ -190,7 +190,7 @@ fn a_share_of_the_cheats_for_every_problem_is_refused() {
 #[test]
 fn cheats_that_are_right_for_some_sizes_only_are_never_measured() {
     let _alone = fixtures::alone();
-    let mut stages = Stages::default();
+    let mut stages = Stages::rough();
     let (mut tried, mut refused) = (0, 0);
     let mut wrong = Vec::new();
     let part = Part::of_commit(HALF);

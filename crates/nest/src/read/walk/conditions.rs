@@ -66,6 +66,10 @@ impl<'a> Walk<'a> {
         };
         if operator == "&&" || operator == "||" {
             let ((yes, no), (yes2, no2)) = (self.cases(left, place)?, self.cases(right, place)?);
+            let pairs = yes.len().max(no.len()) * yes2.len().max(no2.len());
+            if pairs > MOST_PAIRS {
+                return None;
+            }
             return Some(if operator == "&&" {
                 let mut none = no;
                 none.extend(both(&yes, &no2));

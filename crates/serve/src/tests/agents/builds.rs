@@ -8,6 +8,20 @@ fn of_build(source: &str, what: &str) -> Value {
     json!({ "problem": "dgemm", "source": source, "what": what })
 }
 
+/// An agent whose evaluation of `right 1`, with the id 100, has the machine until the sender sends or is dropped.
+fn evaluating(place: &Path) -> (Agent, Sender<()>) {
+    let (open, gate) = channel();
+    let options = Options {
+        gate: Some(gate),
+        ..Options::default()
+    };
+    let mut agent = Agent::start(place, options);
+    agent.begin(100, "right 1");
+    let service = Arc::clone(&agent.server.service);
+    wait_until(|| service.turn().now_or_never().is_none());
+    (agent, open)
+}
+
 #[test]
 fn a_build_is_explained_or_the_error_has_its_reason() {
     let place = tempfile::tempdir().unwrap();
@@ -46,15 +60,7 @@ fn a_build_is_explained_or_the_error_has_its_reason() {
 #[test]
 fn no_build_is_explained_beside_an_evaluation() {
     let place = tempfile::tempdir().unwrap();
-    let (open, gate) = channel();
-    let options = Options {
-        gate: Some(gate),
-        ..Options::default()
-    };
-    let mut agent = Agent::start(place.path(), options);
-    agent.begin(100, "right 1");
-    let service = Arc::clone(&agent.server.service);
-    wait_until(|| service.turn().now_or_never().is_none());
+    let (mut agent, open) = evaluating(place.path());
     for id in 101..104 {
         let source = format!("question {id}");
         let params = json!({ "name": "explain_build", "arguments": of_build(&source, "remarks") });
@@ -81,15 +87,7 @@ fn no_build_is_explained_beside_an_evaluation() {
 #[test]
 fn a_question_that_waits_ends_with_the_input() {
     let place = tempfile::tempdir().unwrap();
-    let (open, gate) = channel();
-    let options = Options {
-        gate: Some(gate),
-        ..Options::default()
-    };
-    let mut agent = Agent::start(place.path(), options);
-    agent.begin(100, "right 1");
-    let service = Arc::clone(&agent.server.service);
-    wait_until(|| service.turn().now_or_never().is_none());
+    let (mut agent, open) = evaluating(place.path());
     let params = json!({ "name": "explain_build", "arguments": of_build("x", "remarks") });
     agent.send(&json!({ "jsonrpc": "2.0", "id": 101, "method": "tools/call", "params": params }));
     agent.write.shutdown(Shutdown::Write).unwrap();

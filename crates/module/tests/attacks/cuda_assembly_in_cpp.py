@@ -1,0 +1,30 @@
+# expect: cpp_machine_code
+# The processor's own instructions, not PTX.
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = """
+__global__ void kernel(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2.0f * x[i];
+}
+torch::Tensor twice(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    int n = static_cast<int>(x.numel());
+    kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}
+"""
+
+extension = load_inline(
+    name="twice",
+    cpp_sources='torch::Tensor twice(torch::Tensor x); void end() { asm volatile("mov.u32 %0, %1;"); }',
+    cuda_sources=SOURCE,
+    functions=["twice"],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return extension.twice(x)

@@ -17,7 +17,7 @@ use crate::page::name_of;
 /// foretold.
 const LONG: f64 = 4e9;
 
-/// What a command will do.
+/// The plan of a command.
 struct Plan<'a> {
     programs: usize,
     problem: &'a str,

@@ -45,7 +45,7 @@ fn nested([before, open, inside, close, after]: &[&str; 5], levels: usize) -> St
     format!("{before}{open}{inside}{close}{after}")
 }
 
-/// What nests in C.
+/// Sources in C that nest.
 static IN_C: [[&str; 5]; 35] = [
     ["n = ", "(", "1", ")", ";"],
     ["n = ", "-(", "1", ")", ";"],
@@ -145,7 +145,7 @@ fn the_deepest_sources_are_followed_on_a_small_stack_and_deeper_ones_refused() {
     }
 }
 
-/// What nests in C++ alone.
+/// Sources that nest in C++ alone.
 static IN_CXX: [[&str; 5]; 4] = [
     ["", "[&] { ", "n = 1;", " }();", ""],
     ["each(", "[&](int i) { each(", "n", "); }", ");"],
@@ -172,7 +172,7 @@ fn deep_sources_in_cxx_are_judged_on_a_small_stack() {
     );
 }
 
-/// What nests in Fortran.
+/// Sources in Fortran that nest.
 static IN_FORTRAN: [[&str; 5]; 16] = [
     ["i = ", "(", "1", ")", ""],
     ["i = ", "-(", "1", ")", ""],

@@ -20,7 +20,7 @@ const LONGEST: usize = 256 << 10;
 /// A complete candidate for a module that adds a bias and applies ReLU, which no shipped problem asks for.
 pub const EXAMPLE: &str = include_str!("module_example.py");
 
-/// What a module's definition says.
+/// The contents of a module's definition.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Module {
     id: String,

@@ -132,7 +132,7 @@ fn lists_prompts_and_configurations_are_there_for_programs_too() {
     assert!(names.is_sorted(), "{names:?}");
     // Unless the user asks for it, a prompt permits no technique that the starter's corpus lacks.
     let prompt = object(&["problem", "prompt", "dgemm"]);
-    assert_keys(&prompt, "problem permitted compact nest prompt", "");
+    assert_keys(&prompt, "problem permitted threads compact nest prompt", "");
     let permitted = prompt["permitted"].as_array().unwrap();
     assert!(permitted.contains(&"simd".into()) && !permitted.contains(&"openmp".into()));
     let prompt = object(&["problem", "prompt", "dgemm", "--nest", "--permit", "simd"]);

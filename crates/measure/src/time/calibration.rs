@@ -1,4 +1,4 @@
-//! What a timer measures for itself: the roofs of its cores, the plain reference, and calls without caches.
+//! The measurements that a timer makes for itself: the roofs of its cores, the plain reference, and calls without caches.
 
 use flopsmith_machine::attest::Attestation;
 use flopsmith_machine::peak::Peak;

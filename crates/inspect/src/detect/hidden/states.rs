@@ -57,7 +57,7 @@ struct Switch {
     block: Option<usize>,
 }
 
-/// What words among some tokens say.
+/// The meaning of words among some tokens.
 #[derive(Clone, Copy, Default)]
 struct Words {
     /// A value that is kept, or chosen by a condition.

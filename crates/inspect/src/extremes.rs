@@ -277,6 +277,11 @@ fn long_sources_are_judged() {
                 many("switch(n){}", 3000)
             ))
         ),
+        format!(
+            "for (;;) {{ {}{} }}",
+            many("n++;", 50_000),
+            many("switch(n){}", 5000)
+        ),
         format!("int x=0{};", many(",x=1", 20_000)),
         many("switch ", 10_000),
         // Functions within functions, and functions that are values.
@@ -337,6 +342,29 @@ fn long_sources_are_judged() {
         judged(Language::C, &text);
         judged(Language::Cxx, &text);
     }
+}
+
+/// The parser gives such a program up. In C it is refused; in C++, which is rewritten as C, it may hold any loop.
+#[test]
+fn programs_that_the_parser_gives_up_are_refused_or_may_hold_any_loop() {
+    let text = format!(
+        "{ENTRY} {{ struct x {{}}; {} }}\n",
+        "x::reduce ".repeat(20_000)
+    );
+    let user = UserText {
+        lines: vec![1],
+        text,
+    };
+    let of = |language| on_a_small_stack(|| detect(&user, &[], &PROBLEM, language));
+    assert!(matches!(
+        of(Language::C),
+        Err(Failure::Candidate {
+            fault: CandidateFault::ForbiddenConstruct,
+            ..
+        })
+    ));
+    let found = of(Language::Cxx).expect("a program in C++");
+    assert!(found.hidden.is_some(), "{found:?}");
 }
 
 #[test]

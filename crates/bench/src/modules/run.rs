@@ -106,7 +106,7 @@ fn announce(work: &[(&Problem, &[Sample])], wait: Duration) {
     let programs: usize = work.iter().map(|(_, samples)| samples.len()).sum();
     let workloads: usize = work.iter().map(|(of, _)| of.workloads.len()).sum();
     say(&format!(
-        "{} for {} at {}, compared with eager PyTorch and TorchInductor; kernels of Triton are verified and not timed",
+        "{} for {} at {}, compared with eager PyTorch and TorchInductor; kernels of Triton are verified and not timed, CUDA C++ is compiled only",
         counted(programs as u64, "program"),
         counted(work.len() as u64, "module"),
         counted(workloads as u64, "workload")

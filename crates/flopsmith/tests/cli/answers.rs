@@ -142,6 +142,8 @@ fn lists_prompts_and_configurations_are_there_for_programs_too() {
         nest.starts_with("// nest: simd\nvoid dgemm(int n,"),
         "{nest}"
     );
+    let prompt = object(&["problem", "prompt", "dgemm", "--permit", "simd"]);
+    assert_eq!(prompt["permitted"], serde_json::json!(["simd"]));
     // Runs that time several threads permit OpenMP.
     let prompt = object(&["problem", "prompt", "dgemm", "--threads", "2"]);
     let permitted = prompt["permitted"].as_array().unwrap();

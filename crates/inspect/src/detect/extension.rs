@@ -138,7 +138,15 @@ pub fn in_extension(source: &str) -> Detected {
         let what = "an array of the program's own";
         found.note(Technique::SharedMemory, user.line_at(at), what);
     }
-    for each in code.loops() {
+    let loops = code.loops();
+    if loops.len() == MOST_LOOPS {
+        found.note(
+            Technique::CacheBlocking,
+            0,
+            "more loops than the detection looks at",
+        );
+    }
+    for each in loops {
         let line = user.line_at(each.at);
         if each.strides_over_grid() {
             found.note(Technique::Persistent, line, "a loop over the grid");

@@ -420,7 +420,8 @@ fn is_called(all: &[Token<'_>], at: usize) -> bool {
                     return text(all, close + 1) == "(";
                 }
             }
-            false
+            // Longer arguments may be those of a call.
+            at + LONGEST < all.len()
         }
         _ => false,
     }

@@ -29,10 +29,11 @@ mod walk;
 mod words;
 mod wrap;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, Technique, TechniqueSet};
+use nix::time::{ClockId, clock_gettime};
 
 use crate::scan::token::{self, tokens};
 use crate::scan::{Looked, Pragma, UserText};
@@ -45,9 +46,13 @@ use shapes::Shapes;
 /// few for each byte.
 const STEPS: usize = 20_000;
 
-/// The parser may take so long, since a step after a mistake takes time in proportion to all text before it. A correct program
-/// of a megabyte takes a fifth of a second.
+/// The parser may take so much time of the processor, and as much again for each megabyte: a step after a mistake takes time in
+/// proportion to all text before it. A correct program of a megabyte takes a fifth of a second.
 const LONGEST: Duration = Duration::from_secs(3);
+
+/// The reason to refuse a program that the parser gave up.
+const UNREAD: &str =
+    "the source is so far from C that the grammar does not recognise it in reasonable time";
 
 /// A technique, with the place and the text that show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,10 +154,10 @@ pub(crate) fn detect_here(
         )));
     }
     if unread && !is_cxx {
-        return Err(refused(
-            "the source is so far from C that the grammar does not recognise it in reasonable time"
-                .into(),
-        ));
+        return Err(refused(UNREAD.into()));
+    }
+    if unread && found.hidden.is_none() {
+        found.hidden = Some((1, UNREAD.into()));
     }
     judge_loops(&facts, problem, &mut found);
     Ok(found)
@@ -184,12 +189,17 @@ pub(crate) fn in_fortran_here(looked: &Looked, problem: &Problem) -> Result<Dete
     words::in_pragmas(&as_in_c.collect::<Vec<_>>(), &mut found);
     let loops = fortran::as_c(looked.statements(), problem);
     let lines = |row: usize| loops.lines.get(row).copied().unwrap_or(1);
-    let Walked { facts, broken, .. } = walked(&loops.text, &lines, problem, Language::C)?;
+    let Walked {
+        facts,
+        broken,
+        unread,
+    } = walked(&loops.text, &lines, problem, Language::C)?;
     found.hidden = found
         .hidden
         .take()
         .or(loops.hidden)
-        .or_else(|| wrapped(&facts));
+        .or_else(|| wrapped(&facts))
+        .or_else(|| unread.then(|| (1, UNREAD.into())));
     if found.hidden.is_some() || loops.unsure || broken || facts.too_deep {
         found.unsure = Some(
             "the analysis follows `do` loops and assignments: it does not understand parts of this program and may miss techniques of the loop nest",
@@ -251,14 +261,20 @@ fn parsed(parser: &mut tree_sitter::Parser, text: &str) -> Option<tree_sitter::T
     let bytes = text.as_bytes();
     // The parser asks after every hundred steps whether to stop.
     let mut left = STEPS + bytes.len();
-    let began = Instant::now();
+    let end = spent() + LONGEST + LONGEST.mul_f64(text.len() as f64 / f64::from(1 << 20));
     let mut stops = |_: &tree_sitter::ParseState| {
         left = left.saturating_sub(1);
-        left == 0 || began.elapsed() > LONGEST
+        left == 0 || spent() > end
     };
     let options = tree_sitter::ParseOptions::new().progress_callback(&mut stops);
     let mut read = |at: usize, _: tree_sitter::Point| bytes.get(at..).unwrap_or_default();
     parser.parse_with_options(&mut read, None, Some(options))
+}
+
+/// The processor time of this thread: on a busy machine a source gets as much as on a quiet one.
+fn spent() -> Duration {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
+    time.map_or(Duration::ZERO, Duration::from)
 }
 
 /// Notes the techniques of the loop nest that the problem lists. A task of the problem cannot permit the others, and

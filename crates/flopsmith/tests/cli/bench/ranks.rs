@@ -157,7 +157,6 @@ fn tiny(folder: &Path) -> std::path::PathBuf {
 
 #[test]
 fn copies_of_a_program_that_the_clock_cannot_see_are_not_told_apart() {
-    on_one_core();
     let copy = "void tiny(int m, int n, const double *A, const double *x, double *y) {\n\
         for (int i = 0; i < m; i++) { double s = 0.0;\n\
         for (int j = 0; j < n; j++) s += A[i * n + j] * x[j]; y[i] = s; } }\n";

@@ -313,9 +313,16 @@ impl<'s, 't> Source<'s, 't> {
         brace + 1..close.unwrap_or(self.all.len())
     }
 
+    /// True if one of these words is among the tokens, and if there are no steps left to look for it.
     fn has(&self, range: Range<usize>, words: &[&str]) -> bool {
-        let mut tokens = self.all[range].iter();
-        tokens.any(|token| words.contains(&token.text))
+        if self.steps.get() > STEPS {
+            return true;
+        }
+        let tokens = &self.all[range];
+        let found = tokens.iter().position(|t| words.contains(&t.text));
+        self.steps
+            .set(self.steps.get() + found.unwrap_or(tokens.len()));
+        found.is_some()
     }
 }
 

@@ -365,6 +365,14 @@ mod tests {
     }
 
     #[test]
+    fn the_example_shares_no_work_among_threads() {
+        // Runs with one thread refuse programs that use OpenMP, and their prompts show the example too.
+        for words in ["parallel_for", "parallel_reduce", "omp parallel", "omp.h"] {
+            assert!(!EXAMPLE.contains(words), "{words} in {EXAMPLE}");
+        }
+    }
+
+    #[test]
     fn the_last_python_block_is_the_candidate() {
         let answer = "```cpp\nint x;\n```\n```python\nclass ModelNew: pass\n```\nthat is all";
         let found = extract(answer, Style::Full, Language::Python);

@@ -326,8 +326,8 @@ fn said(finished: &Finished) -> String {
 /// The failure of a compilation; none if it has worked.
 fn failure(finished: &Finished) -> Result<Option<Failure>, Error> {
     // The jail's filter is ours, and so is a part of nvcc that does not start in it.
-    let is_ours = matches!(finished.exit, Exit::ForbiddenSyscall)
-        || said(finished).contains("died due to signal 31");
+    let is_ours =
+        matches!(finished.exit, Exit::ForbiddenSyscall) || a_part_was_ended(&said(finished));
     match finished.exit {
         exit if exit.success() => Ok(None),
         _ if is_ours => Err(Error::Process {
@@ -346,6 +346,13 @@ fn failure(finished: &Finished) -> Result<Option<Failure>, Error> {
             format!("nvcc ended with {exit:?}"),
         ))),
     }
+}
+
+/// True if nvcc says that a forbidden system call ended one of its parts. Messages about a source may quote any words of it,
+/// but begin with the name of a file or with blanks.
+fn a_part_was_ended(said: &str) -> bool {
+    said.lines()
+        .any(|line| line.starts_with("nvcc error   :") && line.contains("died due to signal 31"))
 }
 
 /// The figures of each kernel for each architecture in the words of ptxas, which `-v` asks for: a line that names both, one
@@ -501,6 +508,19 @@ ptxas info    : Used 10 registers, used 0 barriers
         // Our headers come before PyTorch's.
         assert!(place("include") < place("/torch"));
         assert!(source(&cuda).ends_with("#include <cuda_runtime.h>\nint one();\n"));
+    }
+
+    #[test]
+    fn only_nvcc_itself_says_that_a_part_of_it_was_ended() {
+        let ended = "nvcc error   : 'cicc' died due to signal 31 (Invalid system call)";
+        assert!(a_part_was_ended(&format!("one line\n{ended}\n")));
+        for quoted in [
+            format!("extension.cu(5): error: static assertion failed with \"{ended}\""),
+            format!("  static_assert(false, \"{ended}\");"),
+            "nvcc error   : 'cicc' died due to signal 9 (Kill signal)".into(),
+        ] {
+            assert!(!a_part_was_ended(&quoted), "{quoted}");
+        }
     }
 
     #[test]

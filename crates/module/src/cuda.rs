@@ -71,6 +71,9 @@ const FLAGS: [&str; 10] = [
     "-D__CUDA_NO_HALF2_OPERATORS__",
 ];
 
+/// The beginning of the lines that ptxas writes about what it compiled.
+const PTXAS: &str = "ptxas info";
+
 /// Folder inside the jail.
 const SOURCE_AT: &str = "/source";
 
@@ -360,7 +363,14 @@ fn a_part_was_ended(said: &str) -> bool {
 fn figures(said: &str) -> Vec<CompiledKernel> {
     let mut all: Vec<CompiledKernel> = Vec::new();
     let mut of_kernel = false;
+    // The line on spills has no prefix, and follows the one that names its function.
+    let mut after_name = false;
     for line in said.lines() {
+        let is_spills = std::mem::take(&mut after_name) && line.starts_with(' ');
+        // Warnings quote words of the source, which may read like those of ptxas.
+        if !is_spills && !line.starts_with(PTXAS) {
+            continue;
+        }
         if let Some((symbol, architecture)) = entry(line) {
             of_kernel = true;
             all.push(CompiledKernel {
@@ -376,6 +386,7 @@ fn figures(said: &str) -> Vec<CompiledKernel> {
             continue;
         };
         if let Some((_, function)) = line.split_once("Function properties for ") {
+            after_name = true;
             let function = function.trim().trim_matches('\'');
             of_kernel = kernel.symbol.as_deref() == Some(function);
         }
@@ -508,6 +519,23 @@ ptxas info    : Used 10 registers, used 0 barriers
         // Our headers come before PyTorch's.
         assert!(place("include") < place("/torch"));
         assert!(source(&cuda).ends_with("#include <cuda_runtime.h>\nint one();\n"));
+    }
+
+    #[test]
+    fn warnings_that_quote_a_source_name_no_kernel_and_give_no_figures() {
+        let quoted = [
+            "extension.cu(5): warning #1444-D: function \"f\" was declared deprecated (\"Compiling entry function '_Z4fakef' for 'sm_80'\")",
+            "    __attribute__((deprecated(\"Used 1 registers, 0 bytes spill stores, 1 bytes smem\")))",
+            "extension.cu(6): warning: Function properties for _Z4halfPKfPfi",
+            "    0 bytes spill stores, 0 bytes spill loads",
+        ];
+        let quoted = quoted.join("\n");
+        assert!(figures(&quoted).is_empty());
+        assert_eq!(figures(&format!("{SAID}{quoted}\n")), figures(SAID));
+        let lines: Vec<&str> = SAID.lines().collect();
+        let [before, after] = [&lines[..4], &lines[4..]].map(|part| part.join("\n"));
+        let between = format!("{before}\n{quoted}\n{after}\n");
+        assert_eq!(figures(&between), figures(SAID));
     }
 
     #[test]

@@ -7,13 +7,13 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flopsmith_protocol::CandidateFault;
 use flopsmith_sandbox::{Exit, Finished, Job, Kind, Sandbox};
 
 use crate::check::{Cuda, Extension};
-use crate::compile::{Beside, Compiler, tail};
+use crate::compile::{Beside, Compiler, left, tail};
 use crate::environment::{self, Environment};
 use crate::error::Error;
 use crate::gpu::{Architecture, CompiledKernel, Figures};
@@ -77,7 +77,7 @@ const PTXAS: &str = "ptxas info";
 /// Folder inside the jail.
 const SOURCE_AT: &str = "/source";
 
-/// Longest wall-clock time of nvcc for one extension: it reads PyTorch's headers once or twice for each architecture.
+/// Longest wall-clock time of nvcc and g++ for all extensions of a candidate: nvcc reads PyTorch's headers once or twice for each architecture.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// nvcc and its parts.
@@ -153,14 +153,19 @@ impl Toolkit {
         })
     }
 
-    /// Compiles the CUDA C++ of an extension.
+    /// Compiles the CUDA C++ of an extension. `end` is that of all compilations of the candidate.
     fn object(
         &self,
         sandbox: &Sandbox,
         compiler: &Compiler,
         cuda: &Cuda,
         architectures: &[Architecture],
+        end: Instant,
     ) -> Result<Result<Object, Failure>, Error> {
+        let left = match left(end) {
+            Ok(left) => left,
+            Err(failure) => return Ok(Err(failure)),
+        };
         let failed = Error::system("write the files of a compilation");
         let folder = tempfile::Builder::new()
             .prefix("cuda-")
@@ -175,6 +180,7 @@ impl Toolkit {
         }
         fs::write(folder.path().join("extension.cu"), source(cuda)).map_err(&failed)?;
         let mut job = self.job(arguments(compiler.include(), cuda, architectures));
+        job.limits.wall = left;
         compiler.show(&mut job);
         job.read_only.push((self.root.clone(), self.root.clone()));
         job.read_write = vec![(folder.path().to_owned(), SOURCE_AT.into())];
@@ -204,7 +210,6 @@ impl Toolkit {
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .to_vec();
-        job.limits.wall = LIMIT;
         job.limits.cpu = LIMIT;
         job.limits.memory_bytes = 12 << 30;
         job.limits.file_bytes = 1 << 30;
@@ -225,6 +230,7 @@ pub(crate) fn compile(
     extensions: &[Extension],
     architectures: &[Architecture],
 ) -> Result<Result<Vec<CompiledKernel>, Failure>, Error> {
+    let end = Instant::now() + LIMIT;
     let mut all = Vec::new();
     for extension in extensions {
         let mut beside = Beside {
@@ -238,7 +244,7 @@ pub(crate) fn compile(
             ],
         };
         if let Some(cuda) = &extension.cuda {
-            match toolkit.object(sandbox, compiler, cuda, architectures)? {
+            match toolkit.object(sandbox, compiler, cuda, architectures, end)? {
                 Ok(object) => {
                     beside.object = Some(object.bytes);
                     all.extend(object.kernels);
@@ -246,7 +252,7 @@ pub(crate) fn compile(
                 Err(failure) => return Ok(Err(failure)),
             }
         }
-        if let Err(failure) = compiler.build_one(sandbox, extension, &beside)? {
+        if let Err(failure) = compiler.build_one(sandbox, extension, &beside, end)? {
             return Ok(Err(failure));
         }
     }

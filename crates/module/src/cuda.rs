@@ -77,7 +77,8 @@ const PTXAS: &str = "ptxas info";
 /// Folder inside the jail.
 const SOURCE_AT: &str = "/source";
 
-/// Longest wall-clock time of nvcc and g++ for all extensions of a candidate: nvcc reads PyTorch's headers once or twice for each architecture.
+/// Longest wall-clock time of nvcc and g++ for all extensions of a candidate: nvcc reads PyTorch's headers once or twice for
+/// each architecture.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// nvcc and its parts.

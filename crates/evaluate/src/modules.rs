@@ -103,11 +103,7 @@ impl ModuleEvaluator {
             progress,
         };
         let judge = flopsmith_module::Evaluator::new(module, options).map_err(of_problem)?;
-        let python = judge.environment();
-        let known = format!(
-            "{} {} {:?} {}",
-            python.python, python.torch, python.triton, python.capability
-        );
+        let known = judge.environment().versions();
         Ok(Self {
             fingerprint: Digest::of(known.as_bytes()),
             problem: Arc::clone(&problem),
@@ -118,7 +114,7 @@ impl ModuleEvaluator {
         })
     }
 
-    /// Digest of everything but the machine that outcomes depend on: Python, PyTorch, Triton.
+    /// Digest of everything but the machine that outcomes depend on: Python, its packages and the compilers.
     pub fn fingerprint(&self) -> &Digest {
         &self.fingerprint
     }

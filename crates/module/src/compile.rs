@@ -16,6 +16,9 @@ use crate::symbols;
 
 const COMPILER: &str = "g++";
 
+/// The place of the compiler.
+pub(crate) const COMPILER_AT: &str = "/usr/bin/g++";
+
 /// Headers of ours that stand for PyTorch's own: those include all of its C++ interface, which takes minutes.
 const HEADERS: [(&str, &str); 3] = [
     (
@@ -336,7 +339,7 @@ fn source(extension: &Extension) -> String {
 fn job(arguments: Vec<String>) -> Job {
     let program = std::iter::once(COMPILER.to_owned()).chain(arguments);
     let mut job = Job::new(Kind::Compile, program);
-    job.program[0] = format!("/usr/bin/{COMPILER}").into();
+    job.program[0] = COMPILER_AT.into();
     job.tmpfs_bytes = 1 << 30;
     job.env = [
         ("PATH", "/usr/bin:/bin"),

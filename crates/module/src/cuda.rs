@@ -137,6 +137,11 @@ impl Toolkit {
         })
     }
 
+    /// The compiler itself.
+    pub fn nvcc(&self) -> &Path {
+        &self.nvcc
+    }
+
     /// The toolkit of one nvcc.
     fn of(nvcc: &Path) -> Result<Self, String> {
         let nvcc = nvcc.canonicalize().map_err(|e| e.to_string())?;

@@ -289,12 +289,14 @@ impl Host {
         };
         // A stage that panicked or hung says nothing of the program either.
         let ours = stage_failure.concerns_the_stage();
+        let did_nothing = stage_failure.did_nothing();
         let alone = self.bus.is_private();
         let decided = decided(stage_failure.verdict.clone());
         let id = &decided.candidate.id;
         match ours {
             _ if stopping => {}
             true => self.circuit_breaker.failed(stage, id),
+            false if did_nothing => {}
             false => self.circuit_breaker.worked(stage),
         }
         let decides = stage_failure.decides(alone, self.circuit_breaker.vouches(stage, id));

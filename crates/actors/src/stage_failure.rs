@@ -66,6 +66,15 @@ impl StageFailure {
             Verdict::Measured { .. } | Verdict::Rejected { .. } => false,
         }
     }
+
+    /// True if the stage did not do its work, and is not at fault: the program cannot be timed on machines of its class.
+    /// Such a program says nothing of the stage, for good or ill.
+    pub fn did_nothing(&self) -> bool {
+        let Verdict::Unknown { cause, .. } = &self.verdict else {
+            return false;
+        };
+        matches!(cause, UnknownCause::NotTimed)
+    }
 }
 
 impl From<Failure> for StageFailure {
@@ -180,9 +189,10 @@ mod tests {
                 "any other node would say it"
             );
             assert!(!undecided.concerns_the_stage());
+            assert_eq!(undecided.did_nothing(), cause == UnknownCause::NotTimed);
         }
         let without_samples = StageFailure::from(Failure::unknown(UnknownCause::NoSamples, "none"));
-        assert!(without_samples.concerns_the_stage());
+        assert!(without_samples.concerns_the_stage() && !without_samples.did_nothing());
         assert!(!without_samples.decides(false, false));
     }
 

@@ -16,6 +16,9 @@ use crate::symbols;
 
 const COMPILER: &str = "g++";
 
+/// The place of the compiler.
+pub(crate) const COMPILER_AT: &str = "/usr/bin/g++";
+
 /// Headers of ours that stand for PyTorch's own: those include all of its C++ interface, which takes minutes.
 const HEADERS: [(&str, &str); 3] = [
     (
@@ -42,7 +45,7 @@ const FLAGS: [&str; 7] = [
 const HEADERS_AT: &str = "/headers";
 const SOURCE_AT: &str = "/source";
 
-/// Longest wall-clock time of one extension, and of the precompiled header.
+/// Longest wall-clock time of all extensions of a candidate, and of the precompiled header.
 const LIMIT: Duration = Duration::from_secs(300);
 const HEADER_LIMIT: Duration = Duration::from_secs(1200);
 
@@ -216,9 +219,10 @@ impl Compiler {
         extensions: &[Extension],
     ) -> Result<(Result<Vec<Built>, Failure>, f64), Error> {
         let began = Instant::now();
+        let end = began + LIMIT;
         let mut built = Vec::new();
         for extension in extensions {
-            match self.build_one(sandbox, extension, &Beside::default())? {
+            match self.build_one(sandbox, extension, &Beside::default(), end)? {
                 Ok(one) => built.push(one),
                 Err(failure) => return Ok((Err(failure), began.elapsed().as_secs_f64())),
             }
@@ -226,7 +230,8 @@ impl Compiler {
         Ok((Ok(built), began.elapsed().as_secs_f64()))
     }
 
-    /// Compiles the C++ of an extension, links it with `beside` and audits the object.
+    /// Compiles the C++ of an extension, links it with `beside` and audits the object. `end` is that of all compilations
+    /// of the candidate.
     ///
     /// # Errors
     /// `Ok(Err(_))` is the candidate's fault.
@@ -235,7 +240,12 @@ impl Compiler {
         sandbox: &Sandbox,
         extension: &Extension,
         beside: &Beside,
+        end: Instant,
     ) -> Result<Result<Built, Failure>, Error> {
+        let left = match left(end) {
+            Ok(left) => left,
+            Err(failure) => return Ok(Err(failure)),
+        };
         let failed = Error::system("write the files of a compilation");
         let folder = tempfile::Builder::new()
             .prefix("extension-")
@@ -272,6 +282,7 @@ impl Compiler {
             .push((self.headers.clone(), HEADERS_AT.into()));
         job.read_write = vec![(folder.path().to_owned(), SOURCE_AT.into())];
         job.workdir = SOURCE_AT.into();
+        job.limits.wall = left.min(LIMIT);
         let finished = sandbox.run(&job)?;
         match finished.exit {
             exit if exit.success() => {}
@@ -298,6 +309,19 @@ impl Compiler {
     }
 }
 
+/// The time that the compilations of a candidate still have.
+///
+/// # Errors
+/// The candidate's fault if they have used all of it.
+pub(crate) fn left(end: Instant) -> Result<Duration, Failure> {
+    let left = end.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        let detail = "its extensions together took too long to compile";
+        return Err(Failure::new(CandidateFault::CompileLimit, detail));
+    }
+    Ok(left)
+}
+
 /// The source of an extension with the binding to Python, as PyTorch's `load_inline` writes it.
 fn source(extension: &Extension) -> String {
     let mut text = format!("#include <torch/extension.h>\n{}\n", extension.cpp);
@@ -315,7 +339,7 @@ fn source(extension: &Extension) -> String {
 fn job(arguments: Vec<String>) -> Job {
     let program = std::iter::once(COMPILER.to_owned()).chain(arguments);
     let mut job = Job::new(Kind::Compile, program);
-    job.program[0] = format!("/usr/bin/{COMPILER}").into();
+    job.program[0] = COMPILER_AT.into();
     job.tmpfs_bytes = 1 << 30;
     job.env = [
         ("PATH", "/usr/bin:/bin"),
@@ -361,6 +385,16 @@ pub(crate) fn cache() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn extensions_share_one_limit_on_time() {
+        let now = Instant::now();
+        assert_eq!(
+            left(now).map_err(|failure| failure.fault),
+            Err(CandidateFault::CompileLimit)
+        );
+        assert!(left(now + LIMIT).is_ok_and(|left| left <= LIMIT));
+    }
 
     #[test]
     fn the_binding_names_every_function() {

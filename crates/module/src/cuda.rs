@@ -7,13 +7,13 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flopsmith_protocol::CandidateFault;
 use flopsmith_sandbox::{Exit, Finished, Job, Kind, Sandbox};
 
 use crate::check::{Cuda, Extension};
-use crate::compile::{Beside, Compiler, tail};
+use crate::compile::{Beside, Compiler, left, tail};
 use crate::environment::{self, Environment};
 use crate::error::Error;
 use crate::gpu::{Architecture, CompiledKernel, Figures};
@@ -71,10 +71,14 @@ const FLAGS: [&str; 10] = [
     "-D__CUDA_NO_HALF2_OPERATORS__",
 ];
 
+/// The beginning of the lines that ptxas writes about what it compiled.
+const PTXAS: &str = "ptxas info";
+
 /// Folder inside the jail.
 const SOURCE_AT: &str = "/source";
 
-/// Longest wall-clock time of nvcc for one extension: it reads PyTorch's headers once or twice for each architecture.
+/// Longest wall-clock time of nvcc and g++ for all extensions of a candidate: nvcc reads PyTorch's headers once or twice for
+/// each architecture.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// nvcc and its parts.
@@ -133,6 +137,11 @@ impl Toolkit {
         })
     }
 
+    /// The compiler itself.
+    pub fn nvcc(&self) -> &Path {
+        &self.nvcc
+    }
+
     /// The toolkit of one nvcc.
     fn of(nvcc: &Path) -> Result<Self, String> {
         let nvcc = nvcc.canonicalize().map_err(|e| e.to_string())?;
@@ -150,14 +159,19 @@ impl Toolkit {
         })
     }
 
-    /// Compiles the CUDA C++ of an extension.
+    /// Compiles the CUDA C++ of an extension. `end` is that of all compilations of the candidate.
     fn object(
         &self,
         sandbox: &Sandbox,
         compiler: &Compiler,
         cuda: &Cuda,
         architectures: &[Architecture],
+        end: Instant,
     ) -> Result<Result<Object, Failure>, Error> {
+        let left = match left(end) {
+            Ok(left) => left,
+            Err(failure) => return Ok(Err(failure)),
+        };
         let failed = Error::system("write the files of a compilation");
         let folder = tempfile::Builder::new()
             .prefix("cuda-")
@@ -172,6 +186,7 @@ impl Toolkit {
         }
         fs::write(folder.path().join("extension.cu"), source(cuda)).map_err(&failed)?;
         let mut job = self.job(arguments(compiler.include(), cuda, architectures));
+        job.limits.wall = left;
         compiler.show(&mut job);
         job.read_only.push((self.root.clone(), self.root.clone()));
         job.read_write = vec![(folder.path().to_owned(), SOURCE_AT.into())];
@@ -201,7 +216,6 @@ impl Toolkit {
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .to_vec();
-        job.limits.wall = LIMIT;
         job.limits.cpu = LIMIT;
         job.limits.memory_bytes = 12 << 30;
         job.limits.file_bytes = 1 << 30;
@@ -222,6 +236,7 @@ pub(crate) fn compile(
     extensions: &[Extension],
     architectures: &[Architecture],
 ) -> Result<Result<Vec<CompiledKernel>, Failure>, Error> {
+    let end = Instant::now() + LIMIT;
     let mut all = Vec::new();
     for extension in extensions {
         let mut beside = Beside {
@@ -235,7 +250,7 @@ pub(crate) fn compile(
             ],
         };
         if let Some(cuda) = &extension.cuda {
-            match toolkit.object(sandbox, compiler, cuda, architectures)? {
+            match toolkit.object(sandbox, compiler, cuda, architectures, end)? {
                 Ok(object) => {
                     beside.object = Some(object.bytes);
                     all.extend(object.kernels);
@@ -243,7 +258,7 @@ pub(crate) fn compile(
                 Err(failure) => return Ok(Err(failure)),
             }
         }
-        if let Err(failure) = compiler.build_one(sandbox, extension, &beside)? {
+        if let Err(failure) = compiler.build_one(sandbox, extension, &beside, end)? {
             return Ok(Err(failure));
         }
     }
@@ -326,8 +341,8 @@ fn said(finished: &Finished) -> String {
 /// The failure of a compilation; none if it has worked.
 fn failure(finished: &Finished) -> Result<Option<Failure>, Error> {
     // The jail's filter is ours, and so is a part of nvcc that does not start in it.
-    let is_ours = matches!(finished.exit, Exit::ForbiddenSyscall)
-        || said(finished).contains("died due to signal 31");
+    let is_ours =
+        matches!(finished.exit, Exit::ForbiddenSyscall) || a_part_was_ended(&said(finished));
     match finished.exit {
         exit if exit.success() => Ok(None),
         _ if is_ours => Err(Error::Process {
@@ -348,12 +363,26 @@ fn failure(finished: &Finished) -> Result<Option<Failure>, Error> {
     }
 }
 
+/// True if nvcc says that a forbidden system call ended one of its parts. Messages about a source may quote any words of it,
+/// but begin with the name of a file or with blanks.
+fn a_part_was_ended(said: &str) -> bool {
+    said.lines()
+        .any(|line| line.starts_with("nvcc error   :") && line.contains("died due to signal 31"))
+}
+
 /// The figures of each kernel for each architecture in the words of ptxas, which `-v` asks for: a line that names both, one
 /// about spills, and one about registers and shared memory. Functions that a kernel calls have the last two lines as well.
 fn figures(said: &str) -> Vec<CompiledKernel> {
     let mut all: Vec<CompiledKernel> = Vec::new();
     let mut of_kernel = false;
+    // The line on spills has no prefix, and follows the one that names its function.
+    let mut after_name = false;
     for line in said.lines() {
+        let is_spills = std::mem::take(&mut after_name) && line.starts_with(' ');
+        // Warnings quote words of the source, which may read like those of ptxas.
+        if !is_spills && !line.starts_with(PTXAS) {
+            continue;
+        }
         if let Some((symbol, architecture)) = entry(line) {
             of_kernel = true;
             all.push(CompiledKernel {
@@ -369,6 +398,7 @@ fn figures(said: &str) -> Vec<CompiledKernel> {
             continue;
         };
         if let Some((_, function)) = line.split_once("Function properties for ") {
+            after_name = true;
             let function = function.trim().trim_matches('\'');
             of_kernel = kernel.symbol.as_deref() == Some(function);
         }
@@ -501,6 +531,36 @@ ptxas info    : Used 10 registers, used 0 barriers
         // Our headers come before PyTorch's.
         assert!(place("include") < place("/torch"));
         assert!(source(&cuda).ends_with("#include <cuda_runtime.h>\nint one();\n"));
+    }
+
+    #[test]
+    fn warnings_that_quote_a_source_name_no_kernel_and_give_no_figures() {
+        let quoted = [
+            "extension.cu(5): warning #1444-D: function \"f\" was declared deprecated (\"Compiling entry function '_Z4fakef' for 'sm_80'\")",
+            "    __attribute__((deprecated(\"Used 1 registers, 0 bytes spill stores, 1 bytes smem\")))",
+            "extension.cu(6): warning: Function properties for _Z4halfPKfPfi",
+            "    0 bytes spill stores, 0 bytes spill loads",
+        ];
+        let quoted = quoted.join("\n");
+        assert!(figures(&quoted).is_empty());
+        assert_eq!(figures(&format!("{SAID}{quoted}\n")), figures(SAID));
+        let lines: Vec<&str> = SAID.lines().collect();
+        let [before, after] = [&lines[..4], &lines[4..]].map(|part| part.join("\n"));
+        let between = format!("{before}\n{quoted}\n{after}\n");
+        assert_eq!(figures(&between), figures(SAID));
+    }
+
+    #[test]
+    fn only_nvcc_itself_says_that_a_part_of_it_was_ended() {
+        let ended = "nvcc error   : 'cicc' died due to signal 31 (Invalid system call)";
+        assert!(a_part_was_ended(&format!("one line\n{ended}\n")));
+        for quoted in [
+            format!("extension.cu(5): error: static assertion failed with \"{ended}\""),
+            format!("  static_assert(false, \"{ended}\");"),
+            "nvcc error   : 'cicc' died due to signal 9 (Kill signal)".into(),
+        ] {
+            assert!(!a_part_was_ended(&quoted), "{quoted}");
+        }
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::compile::COMPILER_AT;
+use crate::cuda::Toolkit;
 use crate::error::Error;
 
 const PROBE: &str = include_str!("../python/probe.py");
@@ -117,6 +119,22 @@ impl Environment {
         }
     }
 
+    /// All versions that outcomes depend on: those of Python and its packages, of g++, and of nvcc if it is complete. Each of
+    /// the two compilers is started once.
+    pub fn versions(&self) -> String {
+        let nvcc = Toolkit::find(self).ok();
+        let nvcc = nvcc.and_then(|toolkit| version(toolkit.nvcc()));
+        let gxx = version(Path::new(COMPILER_AT));
+        self.versions_with(gxx.as_deref(), nvcc.as_deref())
+    }
+
+    fn versions_with(&self, gxx: Option<&str>, nvcc: Option<&str>) -> String {
+        format!(
+            "{} {} {} {:?} {:?} {gxx:?} {nvcc:?}",
+            self.python, self.torch, self.capability, self.triton, self.numpy
+        )
+    }
+
     /// Makes sure that kernels of Triton can be interpreted and compiled.
     ///
     /// # Errors
@@ -155,6 +173,17 @@ impl Environment {
         let shown = self.site.iter().map(|p| p.to_string_lossy().into_owned());
         shown.collect()
     }
+}
+
+/// The words of a compiler about its version; none if it does not start.
+fn version(compiler: &Path) -> Option<String> {
+    let asked = Command::new(compiler)
+        .arg("--version")
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .output();
+    let output = asked.ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The description that an interpreter prints of itself.
@@ -216,6 +245,8 @@ fn candidates() -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -236,6 +267,20 @@ mod tests {
         };
         let missing = environment.needs_triton().err().map(|e| e.to_string());
         assert!(missing.is_some_and(|text| text.contains("no NumPy")));
+        let with_numpy = Environment {
+            numpy: Some("2.4".into()),
+            ..environment.clone()
+        };
+        let all = [
+            environment.versions_with(None, None),
+            environment.versions_with(Some("12"), None),
+            environment.versions_with(Some("13"), None),
+            environment.versions_with(None, Some("13")),
+            with_numpy.versions_with(None, None),
+        ];
+        let different: BTreeSet<&String> = all.iter().collect();
+        assert_eq!(different.len(), all.len(), "{all:?}");
+        assert_eq!(version(Path::new("/no/such/compiler")), None);
         let mounts = environment.mounts();
         assert!(mounts.contains(&PathBuf::from("/usr/lib")));
         assert!(mounts.contains(&environment.executable));

@@ -18,34 +18,40 @@ use crate::worker::{SLOW, Stop, Worker};
 /// Longest call of a module whose kernels Triton's interpreter runs.
 const INTERPRETED: Duration = Duration::from_secs(120);
 
+/// Longest time of the verification of compiled extensions in all, as long as roles give Triton's interpreter: a role may
+/// hold a job for 15 minutes, in which others wait.
+const COMPILED: Duration = Duration::from_secs(240);
+
 /// How long calls in verification may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
     /// One call.
     call: Duration,
     /// The end of all calls.
-    end: Option<Instant>,
+    end: Instant,
 }
 
 impl Patience {
     /// For compiled extensions.
-    pub const COMPILED: Self = Patience {
-        call: SLOW,
-        end: None,
-    };
+    pub fn compiled() -> Self {
+        Patience {
+            call: SLOW,
+            end: Instant::now() + COMPILED,
+        }
+    }
 
     /// For kernels that are interpreted, for this long in all.
     pub fn interpreted(all: Duration) -> Self {
         Patience {
             call: INTERPRETED,
-            end: Some(Instant::now() + all),
+            end: Instant::now() + all,
         }
     }
 
     /// The limit of the next call.
     fn limit(self) -> Duration {
-        let left = |end: Instant| end.saturating_duration_since(Instant::now());
-        self.end.map_or(self.call, |end| self.call.min(left(end)))
+        let left = self.end.saturating_duration_since(Instant::now());
+        self.call.min(left)
     }
 }
 
@@ -177,7 +183,7 @@ pub(crate) fn verified_call(
 ) -> Result<f64, Stop> {
     let state = bench.fresh(rng, distribution, true)?;
     prepare(&worker.arena, &bench.loaded.layout, &state)?;
-    worker.ask(&json!({"do": "parameters"}), SLOW)?;
+    worker.ask(&json!({"do": "parameters"}), SLOW.min(patience.limit()))?;
     worker.call(patience.limit())?;
     let found = outputs(worker, bench)?;
     inputs_are_whole(worker, bench, &state)?;
@@ -213,5 +219,22 @@ pub(crate) fn knock_out(
         // Wrong results, and errors of a module that looks at them, show that the extension is needed.
         Err(Stop::Candidate(_)) => Ok(()),
         Err(ours) => Err(ours),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_calls_of_compiled_extensions_have_an_end_in_all() {
+        let patience = Patience::compiled();
+        assert!(patience.end <= Instant::now() + COMPILED);
+        assert_eq!(patience.limit(), SLOW);
+        let over = Patience {
+            end: Instant::now(),
+            ..patience
+        };
+        assert_eq!(over.limit(), Duration::ZERO);
     }
 }

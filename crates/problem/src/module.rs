@@ -344,13 +344,13 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_that_permits_operators_says_so_and_an_elite_has_a_speedup() {
+    fn a_problem_that_permits_operators_says_so_and_an_elite_has_its_gflops() {
         let mut problem = shipped("softmax");
         problem.module.as_mut().unwrap().permit_torch = true;
         let elite = flopsmith_protocol::EliteHint {
             techniques: "simd".parse().unwrap(),
             source: "class ModelNew: pass".into(),
-            gflops: 1.25,
+            gflops: 12.5,
         };
         let text = prompt::full(&problem, problem.techniques, Some(&elite));
         assert!(
@@ -358,10 +358,18 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("1.25 times as fast as the fastest baseline"),
+            text.contains("uses simd and reaches 12.5 GFLOPS. Build on it"),
             "{text}"
         );
-        assert!(!text.contains("GFLOPS"), "{text}");
+        assert!(!text.contains("times as fast"), "{text}");
+    }
+
+    #[test]
+    fn the_example_shares_no_work_among_threads() {
+        // Runs with one thread refuse programs that use OpenMP, and their prompts show the example too.
+        for words in ["parallel_for", "parallel_reduce", "omp parallel", "omp.h"] {
+            assert!(!EXAMPLE.contains(words), "{words} in {EXAMPLE}");
+        }
     }
 
     #[test]

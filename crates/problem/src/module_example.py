@@ -14,15 +14,13 @@ torch::Tensor bias_relu(torch::Tensor x, torch::Tensor bias) {
     const float* from = input.data_ptr<float>();
     const float* b = bias.data_ptr<float>();
     float* to = output.data_ptr<float>();
-    at::parallel_for(0, rows, 16, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t r = begin; r < end; ++r) {
-            #pragma omp simd
-            for (std::int64_t i = 0; i < n; ++i) {
-                const float y = from[r * n + i] + b[i];
-                to[r * n + i] = y > 0.0f ? y : 0.0f;
-            }
+    for (std::int64_t r = 0; r < rows; ++r) {
+        #pragma omp simd
+        for (std::int64_t i = 0; i < n; ++i) {
+            const float y = from[r * n + i] + b[i];
+            to[r * n + i] = y > 0.0f ? y : 0.0f;
         }
-    });
+    }
     return output;
 }
 """

@@ -162,16 +162,9 @@ pub fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint
     if let Some(elite) = elite {
         let _ = writeln!(
             out,
-            "This program uses {} and {}. Build on it:\n\n```{}\n{}\n```\n",
+            "This program uses {} and reaches {:.1} GFLOPS. Build on it:\n\n```{}\n{}\n```\n",
             elite.techniques,
-            match problem.module {
-                None => format!("reaches {:.1} GFLOPS", elite.gflops),
-                // The speed of a module is its ratio to the fastest baseline.
-                Some(_) => format!(
-                    "is {:.2} times as fast as the fastest baseline",
-                    elite.gflops
-                ),
-            },
+            elite.gflops,
             language.fence(),
             elite.source.trim()
         );

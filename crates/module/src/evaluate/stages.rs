@@ -112,7 +112,7 @@ impl Evaluator {
         outcome: &mut Outcome,
     ) -> Result<Verdict, Stop> {
         let load = self.write_candidate(&package.source, &package.extensions)?;
-        let patience = Patience::COMPILED;
+        let patience = Patience::compiled();
         if !package.extensions.is_empty() {
             self.knock_out(&load, false, patience)?;
         }

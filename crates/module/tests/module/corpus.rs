@@ -130,6 +130,11 @@ fn no_honest_module_is_refused() {
         let found = &checked.refusals;
         assert!(found.is_empty(), "{}: {found:?}", file.display());
         assert_ne!(checked.extensions.is_empty(), checked.triton.is_none());
+        if file.ends_with("module_example.py") {
+            // Runs with one thread forbid it.
+            let used = checked.techniques().words();
+            assert!(!used.contains("openmp"), "{used}");
+        }
     }
 }
 

@@ -63,22 +63,30 @@ PTX_REGISTERS = re.compile(
     r"|lanemask_(?:eq|le|lt|ge|gt)|(?:dynamic|total)_smem_size"
 )
 PTX_INSTRUCTION = re.compile(r"(?:@!?%?\w+\s+)?(\.?[a-z]\w*)((?:\.|::)\w+)*(?:\s[\w%.,:\[\]{}()<>+*|!\s-]*)?")
+# The beginning of a line that continues the operands of the line before. A name must be a register that the statement declares.
+PTX_OPERANDS = re.compile(r"[\s\[\]{}(),]*(?:%\w|-?\d+\s*(?:[,}\])]|$)|(?P<name>[A-Za-z]\w*)\s*,|$)")
 
 
 def check_ptx(text, node):
     """Refuses instructions and special registers of PTX that are not in the lists."""
-    text = text.replace("\\n", " ").replace("\\t", " ").replace("%%", "%")
+    text = text.replace("\\n", "\n").replace("\\t", " ").replace("%%", "%")
     if "\\" in text:
         raise Refused("cuda_ptx", node, "escaped characters but line ends and tabs are not permitted in PTX")
     for register in re.findall(r"%(\w+)", text):
         if not PTX_REGISTERS.fullmatch(register):
             raise Refused("cuda_ptx", node, f"the register `%{register}` of PTX is not permitted")
+    declared = {name for listed in re.findall(r"\.reg\s([^;]*)", text) for name in re.findall(r"\w+", listed)}
     for statement in text.split(";"):
         # Braces open and close blocks, and labels may stand before an instruction.
         statement = re.sub(r"^(?:[\s{}]|\$?\w+:(?!:))+", "", statement).rstrip()
         found = PTX_INSTRUCTION.fullmatch(statement)
         if statement and not (found and found.group(1) in PTX):
             raise Refused("cuda_ptx", node, f"`{statement[:60]}` is not in the list of PTX instructions")
+        # In a function of the host, the assembler takes each line as an instruction of the processor.
+        for line in statement.split("\n")[1:]:
+            found = PTX_OPERANDS.match(line)
+            if not found or found.group("name") and found.group("name") not in declared:
+                raise Refused("cuda_ptx", node, f"the line `{line.strip()[:60]}` of PTX does not continue operands; end instructions with `;`")
 
 
 def without_ptx(text, node):

@@ -65,6 +65,12 @@ PTX_REGISTERS = re.compile(
 PTX_INSTRUCTION = re.compile(r"(?:@!?%?\w+\s+)?(\.?[a-z]\w*)((?:\.|::)\w+)*(?:\s[\w%.,:\[\]{}()<>+*|!\s-]*)?")
 # The beginning of a line that continues the operands of the line before. A name must be a register that the statement declares.
 PTX_OPERANDS = re.compile(r"[\s\[\]{}(),]*(?:%\w|-?\d+\s*(?:[,}\])]|$)|(?P<name>[A-Za-z]\w*)\s*,|$)")
+# What may follow the text, its expressions taken out. Other constraints paste text or addresses into the PTX.
+PTX_OPERAND = r"\"[=+]?[hrlqfdn]\"\s*\(\)\s*"
+PTX_OPERAND_LIST = rf":\s*(?:{PTX_OPERAND}(?:,\s*{PTX_OPERAND})*)?"
+PTX_CLOBBERS = r":\s*(?:\"(?:memory|cc)\"\s*(?:,\s*\"(?:memory|cc)\"\s*)*)?"
+PTX_REST = re.compile(rf"\s*(?:{PTX_OPERAND_LIST}(?:{PTX_OPERAND_LIST}(?:{PTX_CLOBBERS})?)?)?")
+PARENTHESES = re.compile(CPP_TOKENS.pattern + r"|(?P<sign>[()#])", re.S)
 
 
 def check_ptx(text, node):
@@ -89,16 +95,54 @@ def check_ptx(text, node):
                 raise Refused("cuda_ptx", node, f"the line `{line.strip()[:60]}` of PTX does not continue operands; end instructions with `;`")
 
 
+def check_operands(code, at, node):
+    """Refuses operands of an assembler statement with other constraints than those for registers and numbers."""
+    rest, depth = "", 0
+    for token in PARENTHESES.finditer(code, at):
+        sign = token.group("sign")
+        if depth == 0:
+            rest += code[at : token.start()]
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if depth < 0 or sign == "#":
+            break
+        # Expressions are checked as the rest of the source is.
+        if depth == 0 or depth == 1 and sign == "(":
+            rest += token.group()
+        at = token.end()
+    if depth >= 0 or not PTX_REST.fullmatch(rest):
+        raise Refused("cuda_ptx", node, "operands of PTX have the constraints h, r, l, q, f, d and n, no names, and clobber memory only")
+
+
+def check_macros(code, node):
+    """Refuses macros that close parentheses which they do not open, since they would end the operand of a statement."""
+    for body in re.findall(r"(?m)^\s*#\s*define\b([^\n]*)", code):
+        depth = 0
+        for token in PARENTHESES.finditer(body):
+            depth += {"(": 1, ")": -1}.get(token.group("sign"), 0)
+            if depth < 0:
+                break
+        if depth:
+            raise Refused("cuda_ptx", node, f"`#define{body[:60]}`: macros open and close the same parentheses beside PTX")
+
+
 def without_ptx(text, node):
     """The source without comments, and without assembler statements that were checked. Others stay, and are refused as in C++."""
+    code = replaced(joined(text, node), node, lambda literal: literal)
+    statements = 0
 
     def one(match):
+        nonlocal statements
         if match.group("ptx") is None:
             return match.group()
+        statements += 1
         check_ptx("".join(re.findall(r'"((?:\\.|[^"\\\n])*)"', match.group("text"))), node)
+        check_operands(code, match.end(), node)
         return "("
 
-    return PTX_TOKENS.sub(one, replaced(joined(text, node), node, lambda literal: literal))
+    checked = PTX_TOKENS.sub(one, code)
+    if statements:
+        check_macros(code, node)
+    return checked
 
 
 def check_names(code, node):

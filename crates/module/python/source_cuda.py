@@ -34,7 +34,8 @@ RUNTIME = {
 NAMES = re.compile(r"(?<![\w$])(?:_*cu(?:da)?[A-Z]\w*|_+cuda\w*|CU[a-z]\w*|__managed__)")
 # Words that no kernel needs, with the rule that refuses them; `$` is a letter to the compiler.
 WORDS = {
-    "cpp_timing": r"clock64|__clock\w*|_{0,2}nanosleep|_{0,2}globaltimer\w*|__nv_clock\w*|__nvvm\w*",
+    "cpp_timing": r"clock(?:64)?|__clock\w*|_{0,2}nanosleep|_{0,2}globaltimer\w*|__nv_clock\w*|__nvvm\w*|get_sreg_\w*clock\w*"
+    r"|get_sreg_globaltimer\w*",
     "cuda_library": r"(?:cublas|cudnn|cusparse|cusolver|cufft|curand|cutensor|nccl|nvrtc|nvml|nvjit)\w*|thrust|cub\s*::\s*Device\w*"
     r"|\w*(?:Blas|BlasLt|Sparse|SolverDn)Handle",
     "cuda_stream": r"get(?:NonCapturing)?StreamFrom\w+|setCurrentCUDAStream|\w*StreamGuard|CUDAEvent\w*|CUDAGraph\w*|CUDACachingAllocator"

@@ -41,6 +41,8 @@ WORDS = {
     "cuda_stream": r"get(?:NonCapturing)?StreamFrom\w+|setCurrentCUDAStream|\w*StreamGuard|CUDAEvent\w*|CUDAGraph\w*|CUDACachingAllocator"
     r"|\w+_cast\s*<\s*cudaStream_t\b",
     "cuda_printing": r"v?printf",
+    # Memory of the device's heap outlives a call.
+    "cuda_runtime": r"new|malloc|calloc|realloc|\w*device_malloc",
 }
 WORDS = {rule: re.compile(r"(?<![\w$])(?:" + words + r")(?![\w$])") for rule, words in WORDS.items()}
 # A number that stands for a stream: 2 is one beside the current one.

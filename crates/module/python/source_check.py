@@ -39,7 +39,7 @@ from source_triton import Kernel, normalised  # noqa: E402
 
 # The reference beside this file, if the caller has put it there; what the source does is compared with it.
 REFERENCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reference.txt")
-# Each extension takes the compiler a minute or more.
+# The compiler may take minutes for each of them.
 MAX_EXTENSIONS = 8
 
 

@@ -39,6 +39,8 @@ from source_triton import Kernel, normalised  # noqa: E402
 
 # The reference beside this file, if the caller has put it there; what the source does is compared with it.
 REFERENCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reference.txt")
+# The compiler may take minutes for each of them.
+MAX_EXTENSIONS = 8
 
 
 class Check:
@@ -176,6 +178,8 @@ class Check:
     def assign(self, name, value, node):
         self.bind(name, node)
         if isinstance(value, ast.Call) and self.is_load_inline(value.func):
+            if len(self.extensions) == MAX_EXTENSIONS:
+                raise Refused("extension", node, f"a source has at most {MAX_EXTENSIONS} extensions; put several functions into one")
             self.extensions[name] = self.extension(value)
             return
         target = dotted(value)

@@ -20,7 +20,7 @@ CPP_WORDS = {
     "thread": r"std\s*::\s*(?:thread|jthread|async|future|promise|launch)|pthread_\w+|sched_\w+|intraop_launch|co_await|co_yield",
     "file": r"ifstream|ofstream|fstream|filesystem|(?:fopen|freopen|open|openat|creat|p?read|p?write|unlink|remove|rename|mkdir|opendir)" + CALL,
     "network": r"(?:socket|connect|bind|listen|accept|sendto|recvfrom|getaddrinfo)" + CALL,
-    "timing": r"chrono|_{0,2}rdtscp?|steady_clock|(?:clock|clock_gettime|gettimeofday|time|nanosleep|usleep|sleep|omp_get_wtime|times)" + CALL,
+    "timing": r"chrono|\w*rdtscp?\w*|steady_clock|(?:clock|clock_gettime|gettimeofday|time|nanosleep|usleep|sleep|omp_get_wtime|times)" + CALL,
     "memory_map": r"(?:mmap|munmap|mprotect|mremap|madvise|shm_open|memfd_create|dl_iterate_phdr|process_vm_readv|process_vm_writev)" + CALL,
     "loader": r"environ|(?:dlm?open|dlv?sym|dladdr1?|dlclose|(?:secure_)?getenv|setenv|putenv)" + CALL,
     "interpreter": r"py|pybind11|PyObject|Py_\w+|Py[A-Z]\w*|PYBIND11_\w+|TORCH_LIBRARY\w*|Dispatcher|OperatorHandle|redispatch|_ops"

@@ -34,12 +34,15 @@ RUNTIME = {
 NAMES = re.compile(r"(?<![\w$])(?:_*cu(?:da)?[A-Z]\w*|_+cuda\w*|CU[a-z]\w*|__managed__)")
 # Words that no kernel needs, with the rule that refuses them; `$` is a letter to the compiler.
 WORDS = {
-    "cpp_timing": r"clock64|__clock\w*|_{0,2}nanosleep|_{0,2}globaltimer\w*|__nv_clock\w*|__nvvm\w*",
+    "cpp_timing": r"clock(?:64)?|__clock\w*|_{0,2}nanosleep|_{0,2}globaltimer\w*|__nv_clock\w*|__nvvm\w*|get_sreg_\w*clock\w*"
+    r"|get_sreg_globaltimer\w*",
     "cuda_library": r"(?:cublas|cudnn|cusparse|cusolver|cufft|curand|cutensor|nccl|nvrtc|nvml|nvjit)\w*|thrust|cub\s*::\s*Device\w*"
     r"|\w*(?:Blas|BlasLt|Sparse|SolverDn)Handle",
     "cuda_stream": r"get(?:NonCapturing)?StreamFrom\w+|setCurrentCUDAStream|\w*StreamGuard|CUDAEvent\w*|CUDAGraph\w*|CUDACachingAllocator"
     r"|\w+_cast\s*<\s*cudaStream_t\b",
     "cuda_printing": r"v?printf",
+    # Memory of the device's heap outlives a call.
+    "cuda_runtime": r"new|malloc|calloc|realloc|\w*device_malloc",
 }
 WORDS = {rule: re.compile(r"(?<![\w$])(?:" + words + r")(?![\w$])") for rule, words in WORDS.items()}
 # A number that stands for a stream: 2 is one beside the current one.
@@ -63,34 +66,86 @@ PTX_REGISTERS = re.compile(
     r"|lanemask_(?:eq|le|lt|ge|gt)|(?:dynamic|total)_smem_size"
 )
 PTX_INSTRUCTION = re.compile(r"(?:@!?%?\w+\s+)?(\.?[a-z]\w*)((?:\.|::)\w+)*(?:\s[\w%.,:\[\]{}()<>+*|!\s-]*)?")
+# The beginning of a line that continues the operands of the line before. A name must be a register that the statement declares.
+PTX_OPERANDS = re.compile(r"[\s\[\]{}(),]*(?:%\w|-?\d+\s*(?:[,}\])]|$)|(?P<name>[A-Za-z]\w*)\s*,|$)")
+# What may follow the text, its expressions taken out. Other constraints paste text or addresses into the PTX.
+PTX_OPERAND = r"\"[=+]?[hrlqfdn]\"\s*\(\)\s*"
+PTX_OPERAND_LIST = rf":\s*(?:{PTX_OPERAND}(?:,\s*{PTX_OPERAND})*)?"
+PTX_CLOBBERS = r":\s*(?:\"(?:memory|cc)\"\s*(?:,\s*\"(?:memory|cc)\"\s*)*)?"
+PTX_REST = re.compile(rf"\s*(?:{PTX_OPERAND_LIST}(?:{PTX_OPERAND_LIST}(?:{PTX_CLOBBERS})?)?)?")
+PARENTHESES = re.compile(CPP_TOKENS.pattern + r"|(?P<sign>[()#])", re.S)
 
 
 def check_ptx(text, node):
     """Refuses instructions and special registers of PTX that are not in the lists."""
-    text = text.replace("\\n", " ").replace("\\t", " ").replace("%%", "%")
+    text = text.replace("\\n", "\n").replace("\\t", " ").replace("%%", "%")
     if "\\" in text:
         raise Refused("cuda_ptx", node, "escaped characters but line ends and tabs are not permitted in PTX")
     for register in re.findall(r"%(\w+)", text):
         if not PTX_REGISTERS.fullmatch(register):
             raise Refused("cuda_ptx", node, f"the register `%{register}` of PTX is not permitted")
+    declared = {name for listed in re.findall(r"\.reg\s([^;]*)", text) for name in re.findall(r"\w+", listed)}
     for statement in text.split(";"):
         # Braces open and close blocks, and labels may stand before an instruction.
         statement = re.sub(r"^(?:[\s{}]|\$?\w+:(?!:))+", "", statement).rstrip()
         found = PTX_INSTRUCTION.fullmatch(statement)
         if statement and not (found and found.group(1) in PTX):
             raise Refused("cuda_ptx", node, f"`{statement[:60]}` is not in the list of PTX instructions")
+        # In a function of the host, the assembler takes each line as an instruction of the processor.
+        for line in statement.split("\n")[1:]:
+            found = PTX_OPERANDS.match(line)
+            if not found or found.group("name") and found.group("name") not in declared:
+                raise Refused("cuda_ptx", node, f"the line `{line.strip()[:60]}` of PTX does not continue operands; end instructions with `;`")
+
+
+def check_operands(code, at, node):
+    """Refuses operands of an assembler statement with other constraints than those for registers and numbers."""
+    rest, depth = "", 0
+    for token in PARENTHESES.finditer(code, at):
+        sign = token.group("sign")
+        if depth == 0:
+            rest += code[at : token.start()]
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if depth < 0 or sign == "#":
+            break
+        # Expressions are checked as the rest of the source is.
+        if depth == 0 or depth == 1 and sign == "(":
+            rest += token.group()
+        at = token.end()
+    if depth >= 0 or not PTX_REST.fullmatch(rest):
+        raise Refused("cuda_ptx", node, "operands of PTX have the constraints h, r, l, q, f, d and n, no names, and clobber memory only")
+
+
+def check_macros(code, node):
+    """Refuses macros that close parentheses which they do not open, since they would end the operand of a statement."""
+    for body in re.findall(r"(?m)^\s*#\s*define\b([^\n]*)", code):
+        depth = 0
+        for token in PARENTHESES.finditer(body):
+            depth += {"(": 1, ")": -1}.get(token.group("sign"), 0)
+            if depth < 0:
+                break
+        if depth:
+            raise Refused("cuda_ptx", node, f"`#define{body[:60]}`: macros open and close the same parentheses beside PTX")
 
 
 def without_ptx(text, node):
     """The source without comments, and without assembler statements that were checked. Others stay, and are refused as in C++."""
+    code = replaced(joined(text, node), node, lambda literal: literal)
+    statements = 0
 
     def one(match):
+        nonlocal statements
         if match.group("ptx") is None:
             return match.group()
+        statements += 1
         check_ptx("".join(re.findall(r'"((?:\\.|[^"\\\n])*)"', match.group("text"))), node)
+        check_operands(code, match.end(), node)
         return "("
 
-    return PTX_TOKENS.sub(one, replaced(joined(text, node), node, lambda literal: literal))
+    checked = PTX_TOKENS.sub(one, code)
+    if statements:
+        check_macros(code, node)
+    return checked
 
 
 def check_names(code, node):

@@ -1,0 +1,30 @@
+# expect: cuda_ptx
+# The host runs this statement, and its assembler takes each line as an instruction.
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(
+    name="twice",
+    cpp_sources="torch::Tensor twice(torch::Tensor x);",
+    cuda_sources=r"""
+__global__ void kernel(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2.0f * x[i];
+}
+torch::Tensor twice(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    int n = static_cast<int>(x.numel());
+    long number = 39;
+    asm volatile("mov %0, %0\n\tsyscall" : "+r"(number));
+    kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}
+""",
+    functions=["twice"],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return extension.twice(x)

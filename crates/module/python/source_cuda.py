@@ -68,7 +68,7 @@ PTX_REGISTERS = re.compile(
 PTX_INSTRUCTION = re.compile(r"(?:@!?%?\w+\s+)?(\.?[a-z]\w*)((?:\.|::)\w+)*(?:\s[\w%.,:\[\]{}()<>+*|!\s-]*)?")
 # The beginning of a line that continues the operands of the line before. A name must be a register that the statement declares.
 PTX_OPERANDS = re.compile(r"[\s\[\]{}(),]*(?:%\w|-?\d+\s*(?:[,}\])]|$)|(?P<name>[A-Za-z]\w*)\s*,|$)")
-# What may follow the text, its expressions taken out. Other constraints paste text or addresses into the PTX.
+# The constraints that may follow the text, their expressions taken out. Other ones paste text or addresses into the PTX.
 PTX_OPERAND = r"\"[=+]?[hrlqfdn]\"\s*\(\)\s*"
 PTX_OPERAND_LIST = rf":\s*(?:{PTX_OPERAND}(?:,\s*{PTX_OPERAND})*)?"
 PTX_CLOBBERS = r":\s*(?:\"(?:memory|cc)\"\s*(?:,\s*\"(?:memory|cc)\"\s*)*)?"

@@ -397,8 +397,14 @@ fn hand_shakes_of_a_busy_moment_make_no_program_faster() {
     let problem = fixtures::timed_at("dgemm", "n = 64");
     let toolchain = flopsmith_compile::Toolchain::detect(None, &problem).unwrap();
     let new = || {
-        let (problem, cores) = (Arc::clone(&problem), fixtures::cores());
-        fixtures::rough_timer(problem, &toolchain, cores, 1, fixtures::ROUGH)
+        flopsmith_measure::Timer::new(
+            fixtures::sandbox(),
+            fixtures::harness(),
+            Arc::clone(&problem),
+            &toolchain,
+            fixtures::cores(),
+            1,
+        )
     };
     let over = AtomicBool::new(false);
     let busy = std::thread::scope(|scope| {

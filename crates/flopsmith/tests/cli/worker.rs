@@ -84,11 +84,7 @@ impl Worker {
                 break address.to_owned();
             }
         };
-        let mut stream = std::net::TcpStream::connect(&address).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let answer = answered(&address, path);
         (address, answer)
     }
 
@@ -208,6 +204,16 @@ impl Cluster {
     }
 }
 
+/// The answer of a worker at this address to a request.
+fn answered(address: &str, path: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
     on_one_core();
@@ -247,18 +253,22 @@ async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
         said.contains("run unknown is not known on this bus"),
         "{said}"
     );
-    let (address, counted) = worker.asked("/metrics");
+    let (address, _) = worker.asked("/metrics");
     let ready = run(&["cluster", "ready", "--listen", &address]);
     assert_eq!(ready.status.code(), Some(0), "{ready:?}");
     let nobody = run(&["cluster", "ready", "--listen", "127.0.0.1:1"]);
     assert_eq!(nobody.status.code(), Some(3), "{nobody:?}");
-    for line in [
+    let lines = [
         "flopsmith_outcomes_total{verdict=\"measured\",cause=\"\"} 1",
         "flopsmith_outcomes_total{verdict=\"rejected\",cause=\"wrong_result\"} 1",
         "flopsmith_connected 1",
-    ] {
-        assert!(counted.lines().any(|l| l == line), "{line}: {counted}");
-    }
+    ];
+    // A role counts an outcome after it has published it.
+    let limit = Duration::from_secs(60);
+    wait_for(&mut worker.child, limit, "the counts", || {
+        let counted = answered(&address, "/metrics");
+        lines.iter().all(|line| counted.lines().any(|l| l == *line))
+    });
     let top = run(&["top", "--nats", &cluster.url(), "--format", "json"]);
     let shown = last_object(&top);
     assert_eq!(top.status.code(), Some(0), "{shown}");

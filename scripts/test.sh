@@ -9,7 +9,17 @@ export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 
 runner=$(scripts/setup.sh --tool cargo-nextest) || exit
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+it=
+scripts=
+# A background command of a script ignores Ctrl-C, so the tests end with this script.
+finish() {
+    [ -z "$it" ] || kill -- "-$it" 2>/dev/null
+    [ -z "$scripts" ] || pkill -P "$scripts"
+    rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 status=0
 # Tests of scripts start many small processes one after the other, and run while cargo compiles.
 script_tests() {
@@ -35,16 +45,18 @@ if [ "$*" = "--workspace --tests" ]; then
     # All test programs in one build: in two, the processors idle at the end of each.
     cargo test --release --locked --workspace --tests --no-run || status=$?
     # cargo runs one program after the other, and at the end of each a processor idles: so two are run at a time.
-    cargo test --release --locked --no-fail-fast --workspace --test it >"$work/it" 2>&1 &
+    setsid cargo test --release --locked --no-fail-fast --workspace --test it >"$work/it" 2>&1 &
     it=$!
     cargo test --release --locked --no-fail-fast --workspace --lib --bins -- --skip peak:: 2>&1 | tee "$work/unit" || status=$?
     wait "$it" || status=$?
+    it=
     cat "$work/it"
     # Tests that measure the machine run alone (.config/nextest.toml). The runner starts no program of which no test is chosen.
     set -- "$@" -E '(kind(test) - binary(it)) + (package(flopsmith-machine) & test(/^peak::/))'
 fi
 # No test that measures has begun yet.
 wait "$scripts" || status=$?
+scripts=
 cat "$work/scripts"
 "$runner" nextest run --release --locked --test-threads $((5 * $(nproc) + 1)) "$@" 2>&1 | tee "$work/tests" || status=$?
 

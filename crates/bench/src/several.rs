@@ -32,7 +32,10 @@ pub fn run(order: Order) -> Result<u8> {
         Err(_) if stopped.is_cancelled() => return Ok(exit::INTERRUPTED),
         several => several?,
     };
-    several.measure_all(stopped)?;
+    if let Err(error) = several.measure_all(stopped) {
+        several.print_incomplete();
+        return Err(error);
+    }
     // An interrupted comparison prints its results as well: they may have taken an hour.
     several.print(stopped.is_cancelled());
     if order.watch && !stopped.is_cancelled() {
@@ -98,8 +101,23 @@ impl<'a> Several<'a> {
     /// the end.
     ///
     /// # Errors
-    /// As [`Stages::measure`].
+    /// As [`Stages::measure`]. The programs before the failure keep their results.
     pub fn measure_all(&mut self, stopped: &CancellationToken) -> Result<()> {
+        let measured = self.measure_each(stopped);
+        // No program could be timed.
+        if !self.begun {
+            self.begin();
+        }
+        self.arrange();
+        measured?;
+        if self.order.purpose == Purpose::Rank {
+            resolve::run(self, self.order.resolve, stopped);
+            self.arrange();
+        }
+        Ok(())
+    }
+
+    fn measure_each(&mut self, stopped: &CancellationToken) -> Result<()> {
         let order = self.order;
         let total = order.programs.len();
         for (n, program) in order.programs.iter().enumerate() {
@@ -121,16 +139,15 @@ impl<'a> Several<'a> {
             }
             self.finished(&program.name);
         }
-        // No program could be timed.
-        if !self.begun {
-            self.begin();
-        }
-        self.arrange();
-        if order.purpose == Purpose::Rank {
-            resolve::run(self, order.resolve, stopped);
-            self.arrange();
-        }
         Ok(())
+    }
+
+    /// Prints the results of the programs before a failure that ended the comparison.
+    pub fn print_incomplete(&mut self) {
+        self.trouble = true;
+        if !self.result.rows.is_empty() {
+            self.print(false);
+        }
     }
 
     /// The results.

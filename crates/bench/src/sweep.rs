@@ -37,7 +37,11 @@ pub fn run(order: Order) -> Result<u8> {
             problem.timed_size()
         ));
         let several = Several::new(&order, problem, stopped).and_then(|mut several| {
-            several.measure_all(stopped)?;
+            several.measure_all(stopped).inspect_err(|_| {
+                if !stopped.is_cancelled() {
+                    several.print_incomplete();
+                }
+            })?;
             Ok(several)
         });
         let several = match several {

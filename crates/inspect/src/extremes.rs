@@ -367,6 +367,44 @@ fn programs_that_the_parser_gives_up_are_refused_or_may_hold_any_loop() {
     assert!(found.hidden.is_some(), "{found:?}");
 }
 
+/// A program beyond a limit of the analysis may hold any loop there: it shows none of its techniques.
+#[test]
+fn programs_beyond_a_limit_may_hold_any_loop() {
+    let c = [
+        // Writes.
+        format!("{ENTRY} {{ {} }}\n", "C[0] = 1; ".repeat(5000)),
+    ];
+    let cxx = [
+        // Changes of a text that are larger than the text.
+        format!(
+            "template <int N = {}> void f() {{}}\n{ENTRY} {{ {} }}\n",
+            "x".repeat(100_000),
+            "f();".repeat(20_000)
+        ),
+        // Lambdas.
+        format!(
+            "{ENTRY} {{ {} }}\n",
+            "{ auto f = [&]() { C[0] = 1; }; f(); } ".repeat(100)
+        ),
+    ];
+    let languages = [(Language::C, &c[..]), (Language::Cxx, &cxx[..])];
+    for (language, texts) in languages {
+        for text in texts {
+            let user = UserText {
+                lines: vec![1, 2],
+                text: text.clone(),
+            };
+            let found = on_a_small_stack(|| detect(&user, &[], &PROBLEM, language));
+            let found = found.expect("a program that compiles");
+            assert!(found.hidden.is_some(), "{found:?}");
+        }
+    }
+    let text = fortran("", &"c(1, 1) = c(1, 1) + 1\n".repeat(60_000));
+    let looked = Looked::unchecked(&text, Language::Fortran).expect("statements");
+    let found = on_a_small_stack(|| in_fortran(&looked, &PROBLEM)).expect("a program");
+    assert!(found.hidden.is_some(), "{found:?}");
+}
+
 #[test]
 fn long_sources_in_fortran_are_judged() {
     let numbered =

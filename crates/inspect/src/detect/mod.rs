@@ -54,6 +54,9 @@ const LONGEST: Duration = Duration::from_secs(3);
 const UNREAD: &str =
     "the source is so far from C that the grammar does not recognise it in reasonable time";
 
+/// A program beyond a limit of the walk or of the rewriting.
+const CUT: &str = "the program has more statements than the analysis follows";
+
 /// A technique, with the place and the text that show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
@@ -135,7 +138,7 @@ pub(crate) fn detect_here(
         unread,
     } = walked(&user.text, &lines, problem, language)?;
     let jumps = hidden::find(&all, is_cxx).map(|h| (user.line_at(h.at), h.what));
-    found.hidden = jumps.or(wrapped(&facts));
+    found.hidden = jumps.or(wrapped(&facts)).or(cut(&facts));
     if found.hidden.is_some() {
         found.unsure = Some(
             "the analysis follows only separate loops that are written as `for`, `while` or `do`: it may miss techniques of the loop nest",
@@ -199,6 +202,7 @@ pub(crate) fn in_fortran_here(looked: &Looked, problem: &Problem) -> Result<Dete
         .take()
         .or(loops.hidden)
         .or_else(|| wrapped(&facts))
+        .or_else(|| cut(&facts))
         .or_else(|| unread.then(|| (1, UNREAD.into())));
     if found.hidden.is_some() || loops.unsure || broken || facts.too_deep {
         found.unsure = Some(
@@ -207,6 +211,11 @@ pub(crate) fn in_fortran_here(looked: &Looked, problem: &Problem) -> Result<Dete
     }
     judge_loops(&facts, problem, &mut found);
     Ok(found)
+}
+
+/// A loop that the walk did not reach before its limits.
+fn cut(facts: &Facts) -> Option<(u32, String)> {
+    facts.cut.then(|| (1, CUT.into()))
 }
 
 /// The facts of a program.
@@ -229,7 +238,17 @@ fn walked(
     let types = tidy::vector_types(&all);
     let mut plain = tidy::without_attributes(text, &all);
     if language == Language::Cxx {
-        plain = cxx::as_c(&plain);
+        let Some(as_c) = cxx::as_c(&plain) else {
+            return Ok(Walked {
+                facts: Facts {
+                    cut: true,
+                    ..Facts::default()
+                },
+                broken: true,
+                unread: false,
+            });
+        };
+        plain = as_c;
     }
     let mut parser = tree_sitter::Parser::new();
     if parser

@@ -106,6 +106,24 @@ fn results_that_do_not_compare_are_refused_with_what_differs() {
         &["--compare", "main"],
         "processor: saved with `another processor`, now `",
     );
+    // The failure is known when the first program can be timed; those before it keep their results.
+    let (broken, kernel) = (folder.join("broken.c"), folder.join("kernel.c"));
+    std::fs::write(&broken, BROKEN).unwrap();
+    let more = ["--compare", "main", "--format", "jsonl"];
+    let mut both = quick(&[&broken, &kernel], &more);
+    let output = both.arg("--baselines").arg(folder.join("saved")).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let rows: Vec<&Value> = lines.iter().filter(|line| line["type"] == "row").collect();
+    assert_eq!(rows.len(), 1, "{lines:?}");
+    assert!(rows[0]["file"].as_str().unwrap().ends_with("broken.c"));
+    assert_eq!(lines.last().unwrap()["type"], "end", "{lines:?}");
+
     let output = bench(folder, "other.c", GOOD, &["--compare", "main"]);
     let stderr = said(&output);
     assert_eq!(output.status.code(), Some(2), "{stderr}");

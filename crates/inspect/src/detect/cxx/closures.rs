@@ -9,24 +9,24 @@ use super::Edits;
 use super::templates::partners;
 use crate::scan::token::{Kind, Token, tokens};
 
-/// More lambdas are not followed.
+/// Largest number of lambdas in a program.
 const MOST: usize = 64;
 
-/// The text with its lambdas as functions. The number of lines stays.
-pub(super) fn as_functions(text: &str) -> String {
+/// The text with its lambdas as functions; none if there are too many. The number of lines stays.
+pub(super) fn as_functions(text: &str) -> Option<String> {
     let mut text = text.to_owned();
-    for number in 0..MOST {
+    for number in 0..=MOST {
         let all = tokens(&text);
         let partners = partners(&all);
         // The last one contains no other.
         let mut places = (0..all.len()).rev();
         let Some(lambda) = places.find_map(|at| lambda(&all, &partners, at)) else {
-            break;
+            return Some(text);
         };
-        let changed = rewritten(&text, &all, &partners, &lambda, number);
+        let changed = rewritten(&text, &all, &partners, &lambda, number)?;
         text = changed;
     }
-    text
+    None
 }
 
 /// The tokens of a lambda.
@@ -83,11 +83,11 @@ fn rewritten(
     partners: &[Option<usize>],
     lambda: &Lambda,
     number: usize,
-) -> String {
+) -> Option<String> {
     let word = |at: usize| all.get(at).map_or("", |t| t.text);
     let span = |from: usize, to: usize| &text[all[from].at..all[to].at + all[to].text.len()];
     let parameters = match lambda.parameters {
-        Some((open, close)) => indices(span(open, close)),
+        Some((open, close)) => indices(span(open, close))?,
         None => "()".to_owned(),
     };
     let body = span(lambda.body.0, lambda.body.1);
@@ -120,7 +120,7 @@ fn rewritten(
 }
 
 /// Parameters without a type are taken for subscripts.
-fn indices(parameters: &str) -> String {
+fn indices(parameters: &str) -> Option<String> {
     let mut edits = Edits::default();
     for token in tokens(parameters).iter().filter(|t| t.text == "auto") {
         edits.replace(token.at, token.at + token.text.len(), "long");

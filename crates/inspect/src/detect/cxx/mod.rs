@@ -34,14 +34,14 @@ const TYPES: &[&str] = &[
     "int32_t", "int64_t", "uint32_t", "uint64_t",
 ];
 
-/// The text as C. Its lines stay the same.
-pub(super) fn as_c(text: &str) -> String {
-    let text = templates::with_parameters(text);
-    let text = closures::as_functions(&text);
-    blanked(&containers(&text))
+/// The text as C, whose lines stay the same; none if the changes would exhaust memory.
+pub(super) fn as_c(text: &str) -> Option<String> {
+    let text = templates::with_parameters(text)?;
+    let text = closures::as_functions(&text)?;
+    Some(blanked(&containers(&text)?))
 }
 
-/// Further changes are left out: a value that many places repeat could exhaust memory.
+/// Largest size of all changes: many places may repeat a value.
 const MOST_BYTES: usize = 4 << 20;
 
 /// Changes of a text, which do not overlap.
@@ -59,7 +59,11 @@ impl Edits {
         }
     }
 
-    fn apply(mut self, text: &str) -> String {
+    /// The changed text; none if the changes are too large.
+    fn apply(mut self, text: &str) -> Option<String> {
+        if self.bytes > MOST_BYTES {
+            return None;
+        }
         self.all.sort_by_key(|(from, to, _)| (*from, *to));
         let mut out = String::with_capacity(text.len());
         let mut done = 0;
@@ -73,12 +77,12 @@ impl Edits {
             done = *to;
         }
         out.push_str(&text[done..]);
-        out
+        Some(out)
     }
 }
 
 /// `std::array<T, N> x` becomes `T x[N]`, and `new T[n]` becomes `malloc(n)`.
-fn containers(text: &str) -> String {
+fn containers(text: &str) -> Option<String> {
     let all = tokens(text);
     let partners = templates::partners(&all);
     let word = |at: usize| all.get(at).map_or("", |t| t.text);
@@ -393,7 +397,7 @@ mod tests {
                 "struct s { T x; };",
             ),
         ] {
-            assert_eq!(words(&as_c(cxx)), c, "{cxx}");
+            assert_eq!(words(&as_c(cxx).expect("small")), c, "{cxx}");
         }
     }
 
@@ -401,7 +405,7 @@ mod tests {
         #[test]
         fn any_text_keeps_its_lines(text in "(namespace|template|<|>|>>|[{};&:,=()]|\\[|\\]|std|auto|array|new|int|x|4|\u{e9}| |\n){0,40}") {
             prop_assert_eq!(blanked(&text).len(), text.len());
-            let plain = as_c(&text);
+            let plain = as_c(&text).expect("small");
             prop_assert_eq!(plain.matches('\n').count(), text.matches('\n').count());
         }
     }

@@ -26,8 +26,8 @@ const INTEGERS: [&str; 8] = [
     "ptrdiff_t",
 ];
 
-/// The text with the integer parameters of function templates moved into parentheses.
-pub(super) fn with_parameters(text: &str) -> String {
+/// The text with the integer parameters of function templates moved into parentheses; none if it becomes too large.
+pub(super) fn with_parameters(text: &str) -> Option<String> {
     let all = tokens(text);
     let partners = partners(&all);
     let mut edits = Edits::default();

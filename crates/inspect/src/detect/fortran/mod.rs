@@ -27,7 +27,7 @@ pub(super) struct AsC {
     pub lines: Vec<u32>,
     /// True if parts of the program are left out.
     pub unsure: bool,
-    /// A procedure that calls itself, with its line.
+    /// A procedure that calls itself or a text beyond the limit, with the line.
     pub hidden: Option<(u32, String)>,
 }
 
@@ -37,7 +37,7 @@ const LONGEST: usize = 2 << 20;
 impl AsC {
     fn push(&mut self, line: u32, text: &str) {
         if self.text.len() + text.len() > LONGEST {
-            self.unsure = true;
+            self.hidden.get_or_insert((line, super::CUT.into()));
             return;
         }
         self.text.push_str(text);
@@ -51,13 +51,14 @@ pub(super) fn as_c(statements: &[Statement], problem: &Problem) -> AsC {
     let mut out = AsC::default();
     procedures::write(statements, problem, &mut out);
     let calls = super::hidden::find(&tokens(&out.text), false);
-    out.hidden = calls.map(|hidden| {
+    let calls = calls.map(|hidden| {
         let row = out.text[..hidden.at]
             .bytes()
             .filter(|b| *b == b'\n')
             .count();
         (out.lines.get(row).copied().unwrap_or(1), hidden.what)
     });
+    out.hidden = calls.or(out.hidden);
     out
 }
 

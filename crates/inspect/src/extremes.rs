@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateFault, Failure};
 
-use crate::detect::{detect, detect_here, in_fortran, in_fortran_here};
+use crate::detect::{Detected, detect, detect_here, in_fortran, in_fortran_here};
 use crate::fuzz::fuzz_in;
 use crate::scan::{Looked, UserText};
 use crate::stack::{BYTES, with_stack};
@@ -115,28 +115,30 @@ fn user(text: String) -> UserText {
 }
 
 #[test]
-fn the_deepest_sources_are_followed_on_a_small_stack_and_deeper_ones_refused() {
-    let all: Vec<usize> = (1..=300).collect();
+fn the_deepest_sources_are_followed_on_a_small_stack_and_deeper_ones_are_not() {
+    let all: Vec<usize> = (1..=1100).collect();
+    let follows = |found: &Result<Detected, Failure>| {
+        found.as_ref().is_ok_and(|found| found.hidden.is_none())
+    };
     for family in families() {
         let verdict = |levels: usize| {
             let text = user(family(levels));
             on_a_small_stack(|| detect(&text, &[], &PROBLEM, Language::C))
         };
-        let deepest = all.partition_point(|levels| verdict(*levels).is_ok());
+        let deepest = all.partition_point(|levels| follows(&verdict(*levels)));
         let name = family(3);
-        assert!((20..300).contains(&deepest), "{deepest} levels of {name}");
+        assert!((100..1100).contains(&deepest), "{deepest} levels of {name}");
         // They need no more than a quarter of the stack of the analysis.
         let text = user(family(deepest));
         let here = || detect_here(&text, &[], &PROBLEM, Language::C);
         let found = with_stack(BYTES / 4, here).expect("a thread");
-        assert!(found.is_ok(), "{name}: {found:?}");
+        assert!(follows(&found), "{name}: {found:?}");
         for levels in [deepest + 1, 10 * deepest] {
             let found = verdict(levels);
             let fault = CandidateFault::ForbiddenConstruct;
-            assert!(
-                matches!(&found, Err(Failure::Candidate { fault: f, .. }) if *f == fault),
-                "{levels} levels of {name}: {found:?}"
-            );
+            let refused = matches!(&found, Err(Failure::Candidate { fault: f, .. }) if *f == fault);
+            let hides = found.as_ref().is_ok_and(|found| found.hidden.is_some());
+            assert!(refused || hides, "{levels} levels of {name}: {found:?}");
         }
         for levels in [deepest, 10 * deepest] {
             judged(Language::C, &family(levels));
@@ -365,6 +367,22 @@ fn programs_that_the_parser_gives_up_are_refused_or_may_hold_any_loop() {
     ));
     let found = of(Language::Cxx).expect("a program in C++");
     assert!(found.hidden.is_some(), "{found:?}");
+}
+
+/// Generators write such chains.
+#[test]
+fn a_chain_of_hundreds_of_terms_or_branches_is_followed() {
+    let terms: String = (0..400).map(|k| format!(" + A[{k}] * B[{k}]")).collect();
+    let branches: String = (0..300)
+        .map(|k| format!("if (n == {k}) C[{k}] = 1; else "))
+        .collect();
+    for body in [format!("C[0] = 0{terms};"), format!("{branches};")] {
+        let text = user(format!("{ENTRY} {{ {body} }}\n"));
+        let found = on_a_small_stack(|| detect(&text, &[], &PROBLEM, Language::C));
+        let found = found.expect("a program");
+        assert!(found.hidden.is_none(), "{found:?}");
+        assert!(found.unsure.is_none(), "{found:?}");
+    }
 }
 
 /// A program beyond a limit of the analysis may hold any loop there: it shows none of its techniques.

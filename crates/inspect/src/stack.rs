@@ -9,9 +9,9 @@ use std::thread::{self, Builder};
 
 use flopsmith_protocol::{Failure, InfrastructureCause};
 
-/// Bytes of the stack, which the system takes from memory only as far as it is used. The walk recurses through 200
-/// levels (`detect::walk`), so each may use 160 KiB; an optimised one uses some kilobytes.
-pub(crate) const BYTES: usize = 32 << 20;
+/// Bytes of the stack, which the system takes from memory only as far as it is used. The walk recurses through 1000
+/// levels (`detect::walk`), so each may use 64 KiB; an optimised one uses some kilobytes.
+pub(crate) const BYTES: usize = 64 << 20;
 
 /// Runs an analysis on a stack that it cannot overflow.
 ///

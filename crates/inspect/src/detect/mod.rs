@@ -55,7 +55,7 @@ const UNREAD: &str =
     "the source is so far from C that the grammar does not recognise it in reasonable time";
 
 /// A program beyond a limit of the walk or of the rewriting.
-const CUT: &str = "the program has more statements than the analysis follows";
+const CUT: &str = "the program has more statements or nests deeper than the analysis follows";
 
 /// A technique, with the place and the text that show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,17 +144,10 @@ pub(crate) fn detect_here(
             "the analysis follows only separate loops that are written as `for`, `while` or `do`: it may miss techniques of the loop nest",
         );
     }
-    if is_cxx && (facts.too_deep || broken) {
+    if is_cxx && broken {
         found.unsure = Some(
             "the analysis reads loops as C, and parts of this program are not C: it may miss techniques of the loop nest",
         );
-    }
-    // The C grammar may parse another language into a deeper nesting than the program has.
-    if facts.too_deep && !is_cxx {
-        let most = walk::DEEPEST;
-        return Err(refused(format!(
-            "the source nests deeper than {most} levels"
-        )));
     }
     if unread && !is_cxx {
         return Err(refused(UNREAD.into()));
@@ -204,7 +197,7 @@ pub(crate) fn in_fortran_here(looked: &Looked, problem: &Problem) -> Result<Dete
         .or_else(|| wrapped(&facts))
         .or_else(|| cut(&facts))
         .or_else(|| unread.then(|| (1, UNREAD.into())));
-    if found.hidden.is_some() || loops.unsure || broken || facts.too_deep {
+    if found.hidden.is_some() || loops.unsure || broken {
         found.unsure = Some(
             "the analysis follows `do` loops and assignments: it does not understand parts of this program and may miss techniques of the loop nest",
         );
@@ -215,7 +208,7 @@ pub(crate) fn in_fortran_here(looked: &Looked, problem: &Problem) -> Result<Dete
 
 /// A loop that the walk did not reach before its limits.
 fn cut(facts: &Facts) -> Option<(u32, String)> {
-    facts.cut.then(|| (1, CUT.into()))
+    (facts.cut || facts.too_deep).then(|| (1, CUT.into()))
 }
 
 /// The facts of a program.

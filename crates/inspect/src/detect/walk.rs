@@ -14,9 +14,9 @@ use super::declare::Declared;
 use super::facts::{Array, Facts, LoopId, Meaning, Origin, Place, Scalar, ScalarId};
 use super::poly::Poly;
 
-/// Deeper syntax is refused: programmers do not write it, and every level uses stack. The stack of the analysis
-/// (`crate::stack`) follows from this number.
-pub(super) const DEEPEST: u32 = 200;
+/// The walk does not follow deeper syntax, since every level uses stack: a chain of a thousand terms is as deep as it is
+/// long. The stack of the analysis (`crate::stack`) follows from this number.
+pub(super) const DEEPEST: u32 = 1000;
 
 /// Largest number of visited nodes. The walk follows calls, so a small source can cause a long walk.
 const BUDGET: u32 = 400_000;

@@ -122,7 +122,7 @@ fn results_that_do_not_compare_are_refused_with_what_differs() {
     let rows: Vec<&Value> = lines.iter().filter(|line| line["type"] == "row").collect();
     assert_eq!(rows.len(), 1, "{lines:?}");
     assert!(rows[0]["file"].as_str().unwrap().ends_with("broken.c"));
-    assert_eq!(lines.last().unwrap()["type"], "end", "{lines:?}");
+    assert_eq!(lines.last().unwrap()["type"], "summary", "{lines:?}");
 
     let output = bench(folder, "other.c", GOOD, &["--compare", "main"]);
     let stderr = said(&output);

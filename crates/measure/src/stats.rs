@@ -40,6 +40,10 @@ const CLEARLY: f64 = 3.0;
 /// a few calls and pauses at random in all others, so that its rounds disagree.
 const FAVOURED: f64 = 0.01;
 
+/// The rounds may exceed the ratio of the floors by at most this much, ln. A candidate that slows the baseline in most of
+/// its turns and spares it in the others keeps the baseline's floor; the floors do not see it, and the rounds do.
+const SPARED: f64 = 0.077;
+
 /// Samples lie on the floor if they exceed it by at most this share.
 pub const FLOOR_WIDTH: f64 = 0.005;
 
@@ -253,7 +257,8 @@ impl Sides {
     /// `estimate` with the ratio at `location`, if there is one, and an interval that also covers errors that no
     /// scatter shows.
     fn with(&self, estimate: Estimate, location: Option<Location>) -> Estimate {
-        let log_ratio = location.map_or(estimate.log_ratio, |l| l.value);
+        let of_rounds = location.map_or(estimate.log_ratio, |l| l.value);
+        let log_ratio = of_rounds.min(self.log_ratio() + SPARED);
         let sampling_log_se = location.map_or(0.0, |l| l.half() / NORMAL);
         let log_se = sampling_log_se
             .hypot(self.ours.prior_log_se())

@@ -76,6 +76,27 @@ fn a_machine_that_changes_its_speed_for_both_does_not_matter() {
     assert!(close >= 180, "{close} of {runs} within 1 %");
 }
 
+/// A candidate slows the baseline in most of its turns and spares it in so many that the baseline's floor stays.
+#[test]
+fn slowing_the_baseline_in_most_turns_gains_little() {
+    for spared in [0.06, 0.1, 0.15, 0.2] {
+        for run in 0..20 {
+            let mut rng = ChaCha8Rng::seed_from_u64(run);
+            let candidate = bursts(&mut rng, 1e-3, 100, 0.0);
+            let mut baseline = bursts(&mut rng, 1e-3, 100, 0.0);
+            for (turn, burst) in baseline.iter_mut().enumerate() {
+                if (turn as f64 * spared).fract() >= spared {
+                    burst.seconds.iter_mut().for_each(|s| *s *= 1.6);
+                }
+            }
+            let e = estimate(&candidate, &baseline).expect("an estimate");
+            let e = last_resort(&candidate, &baseline, e);
+            assert!(e.log_ratio < 0.09, "{spared}: {e:?}");
+            assert!(e.low <= e.log_ratio && e.log_ratio <= e.high);
+        }
+    }
+}
+
 #[test]
 fn the_interval_is_not_absurdly_wide() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);

@@ -129,6 +129,11 @@ impl Evaluator {
         self
     }
 
+    /// The techniques that programs may use.
+    pub fn permitted(&self) -> TechniqueSet {
+        self.permitted
+    }
+
     /// Lets the timers that are made from now on tell `listener` of their steps.
     pub fn telling(mut self, listener: Listener) -> Self {
         self.listener = listener;

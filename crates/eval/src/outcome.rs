@@ -88,6 +88,9 @@ pub struct Reference {
     /// The limit that makes the roof: `compute` or `memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<String>,
+    /// True if it ran on several threads, as many as the program.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub threaded: bool,
 }
 
 /// Longest diagnostics that are kept, characters.
@@ -138,6 +141,8 @@ impl Outcome {
                 log_ratio_se: 0.0,
                 share_of_roof: None,
                 bound: None,
+                // PyTorch's own pool of threads.
+                threaded: threads > 1,
             },
             attestation,
         };
@@ -281,6 +286,7 @@ impl Reference {
                 .map(|place| place.share)
                 .filter(|share| share.is_finite() && *share > 0.0),
             bound: place.map(|place| place.bound.name().to_owned()),
+            threaded: false,
         }
     }
 }
@@ -320,6 +326,7 @@ mod tests {
         assert!(speed.log_ratio_se >= measurement.log_ratio_se);
         assert_eq!(measured.outcome, State::Measured);
         assert_eq!((measured.threads, measured.built), (2, true));
+        assert!(measured.reference.threaded);
         assert_eq!(measured.machine_busy.as_deref(), Some("a compiler"));
         assert_eq!(measured.techniques, "fusion".parse().ok());
         // A right kernel of Triton says nothing of a speed, and it is no failure.

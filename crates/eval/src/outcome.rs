@@ -6,7 +6,7 @@ use flopsmith_bench::stages::Stages;
 use flopsmith_evaluate::Evaluated;
 use flopsmith_measure::Purpose;
 use flopsmith_measure::ranking::LogRatio;
-use flopsmith_protocol::{Digest, Measurement, TechniqueSet, Verdict};
+use flopsmith_protocol::{Digest, Measurement, TechniqueSet, UnknownCause, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// The outcome of a program at a number of threads: a line of `outcomes.jsonl`.
@@ -41,6 +41,10 @@ pub struct Outcome {
     pub machine_busy: Option<String>,
     /// Digest of the attestation of the machine.
     pub attestation: Digest,
+    /// The tools and GPUs with which the program cannot be timed ([`flopsmith_evaluate::timing_tools`]); only with the reason
+    /// `not_timed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Digest>,
     /// The file with source, raw samples and attestation, in the folder of the evaluation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<String>,
@@ -193,8 +197,22 @@ impl Outcome {
             reference: done.reference,
             machine_busy: done.evaluated.busy.clone(),
             attestation: done.attestation.clone(),
+            tools: None,
             record: None,
         }
+    }
+
+    /// Notes the tools of the machine, if the program could not be timed with them.
+    #[must_use]
+    pub fn with_tools(mut self, tools: &Digest) -> Self {
+        let untimed = self.reason.as_deref() == Some(UnknownCause::NotTimed.name());
+        self.tools = untimed.then(|| tools.clone());
+        self
+    }
+
+    /// True if the program cannot be timed with these tools, so that another evaluation would say so again.
+    pub fn stays_untimed(&self, tools: Option<&Digest>) -> bool {
+        self.tools.is_some() && self.tools.as_ref() == tools
     }
 
     /// True if another evaluation would say the same. Failures of the machine are evaluated again.
@@ -293,7 +311,6 @@ impl Reference {
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_protocol::UnknownCause;
     use flopsmith_test_support::Measured;
 
     use super::*;
@@ -340,6 +357,13 @@ mod tests {
             (untimed.speed, untimed.detail.as_str()),
             (None, "it needs a GPU")
         );
+        // Only that depends on the tools.
+        let (tools, others) = (Digest::of(b"no GPU"), Digest::of(b"a GPU"));
+        assert!(!untimed.stays_untimed(None));
+        let untimed = untimed.with_tools(&tools);
+        assert!(untimed.stays_untimed(Some(&tools)) && !untimed.is_final());
+        assert!(!untimed.stays_untimed(Some(&others)) && !untimed.stays_untimed(None));
+        assert_eq!(measured.with_tools(&tools).tools, None);
     }
 
     #[test]

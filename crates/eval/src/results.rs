@@ -526,6 +526,7 @@ pub(crate) mod tests {
             },
             machine_busy: None,
             attestation: Digest::of(b"machine"),
+            tools: None,
             record: None,
         }
     }

@@ -31,7 +31,7 @@ pub use draws::random;
 pub use flopsmith_compile::Question;
 pub use layouts::VerifiedLayouts;
 pub use look::Look;
-pub use modules::{ModuleEvaluator, ModuleMachine};
+pub use modules::{ModuleEvaluator, ModuleMachine, timing_tools};
 use prepared::OtherLayouts;
 pub use prepared::{Evaluated, Prepared};
 pub use require::{has_cores, is_compiler};

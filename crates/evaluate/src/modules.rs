@@ -2,6 +2,7 @@
 //!
 //! A module's ratio is that to the fastest baseline of each workload, which stands where kernels have the plain reference.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,8 @@ use flopsmith_machine::pinning::Pinned;
 use flopsmith_measure::stats::{mdape, median};
 use flopsmith_measure::{Limits, Purpose, Report, Timed};
 use flopsmith_module::{
-    Architecture, Builder, Effort, Error as Broken, NOT_TIMED, Options, Package, Verdict,
+    Architecture, Builder, Effort, Environment, Error as Broken, NOT_TIMED, Options, Package,
+    Verdict,
 };
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
@@ -36,6 +38,38 @@ const PEAK: Duration = Duration::from_millis(250);
 const ROOF: Duration = Duration::from_millis(10);
 /// How long the machine is observed before a batch is timed.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// The folder of device nodes.
+const DEVICES: &str = "/dev";
+
+/// Digest of everything that decides whether the program of a module can be timed on this machine: the version of Flopsmith,
+/// Python and its packages, the compilers, and the GPUs. Finding Python and the compilers takes seconds.
+///
+/// # Errors
+/// There is no Python with PyTorch.
+pub fn timing_tools() -> Result<Digest, Failure> {
+    let environment = Environment::find().map_err(|e| ours(&e))?;
+    let fingerprint = Digest::of(environment.versions().as_bytes());
+    Ok(tools_of(&fingerprint, &gpus(Path::new(DEVICES))))
+}
+
+fn tools_of(fingerprint: &Digest, gpus: &[String]) -> Digest {
+    let version = env!("CARGO_PKG_VERSION");
+    Digest::of(format!("{version} {fingerprint} {}", gpus.join(" ")).as_bytes())
+}
+
+/// The device nodes of the GPUs that this process sees, such as `nvidia0`.
+fn gpus(devices: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(devices).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let is_gpu = |name: &String| {
+        let number = name.strip_prefix("nvidia");
+        number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let mut found: Vec<String> = names.filter(is_gpu).collect();
+    found.sort();
+    found
+}
 
 /// The stages of one machine for a module.
 #[derive(Clone)]
@@ -117,6 +151,11 @@ impl ModuleEvaluator {
     /// Digest of everything but the machine that outcomes depend on: Python, its packages and the compilers.
     pub fn fingerprint(&self) -> &Digest {
         &self.fingerprint
+    }
+
+    /// The tools and GPUs that decide which programs can be timed here, as [`timing_tools`] returns them.
+    pub fn tools(&self) -> Digest {
+        tools_of(&self.fingerprint, &gpus(Path::new(DEVICES)))
     }
 
     /// The verifier and timer, even after a panic in it: each candidate begins anew.
@@ -480,6 +519,29 @@ mod tests {
     fn a_workload_that_nobody_counted_gives_no_number() {
         assert!(timed(&machine(&["one"]), &[at("other", 1.0, 1.0)]).is_none());
         assert!(timed(&machine(&["one"]), &[]).is_none());
+    }
+
+    #[test]
+    fn another_gpu_or_another_tool_makes_other_tools() {
+        let devices = tempfile::tempdir().unwrap();
+        assert_eq!(gpus(devices.path()), Vec::<String>::new());
+        for name in ["nvidia1", "nvidia0", "nvidiactl", "nvidia", "null"] {
+            std::fs::write(devices.path().join(name), "").unwrap();
+        }
+        let two = gpus(devices.path());
+        assert_eq!(two, ["nvidia0", "nvidia1"]);
+        assert_eq!(gpus(&devices.path().join("missing")), Vec::<String>::new());
+        let (python, other) = (Digest::of(b"torch 2.11"), Digest::of(b"torch 2.12"));
+        let known = [
+            tools_of(&python, &[]),
+            tools_of(&python, &two[..1]),
+            tools_of(&python, &two),
+            tools_of(&other, &[]),
+        ];
+        for (place, tools) in known.iter().enumerate() {
+            assert!(!known[..place].contains(tools), "{place}");
+        }
+        assert_eq!(known[0], tools_of(&python, &[]));
     }
 
     #[test]

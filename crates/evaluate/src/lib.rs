@@ -5,7 +5,7 @@
 //! [`Evaluator::evaluate`], or [`Evaluator::prepare`] and [`Prepared::time`] if they time a program more than once.
 //! Modules of PyTorch have an evaluator of their own, [`ModuleEvaluator`]; [`Pipeline`] is either.
 //! [`Look`] alone decides which checks of a kernel precede a measurement, for roles and for all others.
-//! This crate uses no bus, no settings of runs, and no files except those of compiler and jail.
+//! This crate uses no bus, no settings of runs, and no files except those of compiler and jail, and the names of device nodes.
 
 mod draws;
 mod layouts;
@@ -13,6 +13,7 @@ mod look;
 mod modules;
 mod prepared;
 mod require;
+mod tools;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,10 +32,11 @@ pub use draws::random;
 pub use flopsmith_compile::Question;
 pub use layouts::VerifiedLayouts;
 pub use look::Look;
-pub use modules::{ModuleEvaluator, ModuleMachine, timing_tools};
+pub use modules::{ModuleEvaluator, ModuleMachine};
 use prepared::OtherLayouts;
 pub use prepared::{Evaluated, Prepared};
 pub use require::{has_cores, is_compiler};
+pub use tools::timing_tools;
 
 /// Why the pipeline cannot be built.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,6 @@
 //!
 //! A module's ratio is that to the fastest baseline of each workload, which stands where kernels have the plain reference.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,8 +13,7 @@ use flopsmith_machine::pinning::Pinned;
 use flopsmith_measure::stats::{mdape, median};
 use flopsmith_measure::{Limits, Purpose, Report, Timed};
 use flopsmith_module::{
-    Architecture, Builder, Effort, Environment, Error as Broken, NOT_TIMED, Options, Package,
-    Verdict,
+    Architecture, Builder, Effort, Error as Broken, NOT_TIMED, Options, Package, Verdict,
 };
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
@@ -26,7 +24,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::prepared::Evaluated;
-use crate::{Error, cores_for, cores_to_watch};
+use crate::{Error, cores_for, cores_to_watch, tools};
 
 /// Longest time of Triton's interpreter for one candidate. A role may hold a job for 15 minutes, in which others wait for
 /// the judge.
@@ -38,38 +36,6 @@ const PEAK: Duration = Duration::from_millis(250);
 const ROOF: Duration = Duration::from_millis(10);
 /// How long the machine is observed before a batch is timed.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// The folder of device nodes.
-const DEVICES: &str = "/dev";
-
-/// Digest of everything that decides whether the program of a module can be timed on this machine: the version of Flopsmith,
-/// Python and its packages, the compilers, and the GPUs. Finding Python and the compilers takes seconds.
-///
-/// # Errors
-/// There is no Python with PyTorch.
-pub fn timing_tools() -> Result<Digest, Failure> {
-    let environment = Environment::find().map_err(|e| ours(&e))?;
-    let fingerprint = Digest::of(environment.versions().as_bytes());
-    Ok(tools_of(&fingerprint, &gpus(Path::new(DEVICES))))
-}
-
-fn tools_of(fingerprint: &Digest, gpus: &[String]) -> Digest {
-    let version = env!("CARGO_PKG_VERSION");
-    Digest::of(format!("{version} {fingerprint} {}", gpus.join(" ")).as_bytes())
-}
-
-/// The device nodes of the GPUs that this process sees, such as `nvidia0`.
-fn gpus(devices: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(devices).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let is_gpu = |name: &String| {
-        let number = name.strip_prefix("nvidia");
-        number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-    };
-    let mut found: Vec<String> = names.filter(is_gpu).collect();
-    found.sort();
-    found
-}
 
 /// The stages of one machine for a module.
 #[derive(Clone)]
@@ -153,9 +119,10 @@ impl ModuleEvaluator {
         &self.fingerprint
     }
 
-    /// The tools and GPUs that decide which programs can be timed here, as [`timing_tools`] returns them.
+    /// The tools and GPUs that decide which programs can be timed here, as [`timing_tools`](crate::timing_tools) returns
+    /// them.
     pub fn tools(&self) -> Digest {
-        tools_of(&self.fingerprint, &gpus(Path::new(DEVICES)))
+        tools::with(&self.fingerprint)
     }
 
     /// The verifier and timer, even after a panic in it: each candidate begins anew.
@@ -389,7 +356,7 @@ fn at_workload(machine: &ModuleMachine, timed: &flopsmith_module::Timed) -> Opti
 }
 
 /// A failure that no candidate can cause.
-fn ours(error: &Broken) -> Failure {
+pub(crate) fn ours(error: &Broken) -> Failure {
     // This node would time no program in CUDA C++ either if it had nvcc, so the lack of it is no failure of the node.
     if matches!(error, Broken::Cuda { .. }) {
         return Failure::unknown(UnknownCause::NotTimed, error.to_string());
@@ -397,6 +364,7 @@ fn ours(error: &Broken) -> Failure {
     let cause = match error {
         Broken::Jail(_) => InfrastructureCause::Jail,
         Broken::Compiler { .. } => InfrastructureCause::Compiler,
+        Broken::Implausible { .. } => InfrastructureCause::Implausible,
         Broken::Problem { .. } | Broken::Process { .. } => InfrastructureCause::Baseline,
         _ => InfrastructureCause::Harness,
     };
@@ -522,29 +490,6 @@ mod tests {
     }
 
     #[test]
-    fn another_gpu_or_another_tool_makes_other_tools() {
-        let devices = tempfile::tempdir().unwrap();
-        assert_eq!(gpus(devices.path()), Vec::<String>::new());
-        for name in ["nvidia1", "nvidia0", "nvidiactl", "nvidia", "null"] {
-            std::fs::write(devices.path().join(name), "").unwrap();
-        }
-        let two = gpus(devices.path());
-        assert_eq!(two, ["nvidia0", "nvidia1"]);
-        assert_eq!(gpus(&devices.path().join("missing")), Vec::<String>::new());
-        let (python, other) = (Digest::of(b"torch 2.11"), Digest::of(b"torch 2.12"));
-        let known = [
-            tools_of(&python, &[]),
-            tools_of(&python, &two[..1]),
-            tools_of(&python, &two),
-            tools_of(&other, &[]),
-        ];
-        for (place, tools) in known.iter().enumerate() {
-            assert!(!known[..place].contains(tools), "{place}");
-        }
-        assert_eq!(known[0], tools_of(&python, &[]));
-    }
-
-    #[test]
     fn a_refusal_names_its_rule_and_a_broken_machine_is_never_the_candidates_fault() {
         let failure = refused(flopsmith_module::Failure {
             fault: CandidateFault::ForbiddenInclude,
@@ -566,6 +511,13 @@ mod tests {
             unreachable!("no candidate ends the reference");
         };
         assert_eq!(cause, InfrastructureCause::Baseline);
+        let too_fast = Broken::Implausible {
+            detail: "no memory is so fast".into(),
+        };
+        let Failure::Infrastructure { cause, .. } = ours(&too_fast) else {
+            unreachable!("nobody is as fast as that");
+        };
+        assert_eq!(cause, InfrastructureCause::Implausible);
         let without_nvcc = Broken::Cuda {
             detail: "no nvcc was found".into(),
         };

@@ -20,9 +20,10 @@ use flopsmith_run::record;
 use tokio_util::sync::CancellationToken;
 
 use crate::Order;
-use crate::folder::Folder;
+use crate::folder::{Evaluation, Folder};
 use crate::modules;
 use crate::outcome::{Outcome, State};
+use crate::results::outcomes;
 
 /// The problems whose programs could not be evaluated, with the reasons.
 pub type Troubles = BTreeMap<String, String>;
@@ -40,10 +41,20 @@ pub struct Open {
 /// # Errors
 /// Wrong usage, and files that cannot be written. Failures of a single problem are returned.
 pub fn run(order: &Order, folder: &mut Folder, stopped: &CancellationToken) -> Result<Troubles> {
+    let evaluation = folder.evaluation();
+    let tools = tools(evaluation);
+    let of = |problem: &Problem| {
+        open(
+            evaluation,
+            problem.id.as_str(),
+            &order.threads,
+            tools.as_ref(),
+        )
+    };
     let open: Vec<(&Arc<Problem>, Vec<Open>)> = order
         .problems
         .iter()
-        .map(|problem| (problem, open(order, folder, problem)))
+        .map(|problem| (problem, of(problem)))
         .filter(|(_, programs)| !programs.is_empty())
         .collect();
     let total: usize = open.iter().map(|(_, programs)| programs.len()).sum();
@@ -149,23 +160,42 @@ pub fn run(order: &Order, folder: &mut Folder, stopped: &CancellationToken) -> R
     Ok(troubles)
 }
 
-/// The distinct programs for a problem that have no final outcome at some number of threads.
-fn open(order: &Order, folder: &Folder, problem: &Problem) -> Vec<Open> {
-    let evaluation = folder.evaluation();
-    let id = problem.id.as_str();
-    let outcomes = evaluation.outcomes.iter();
-    let known: BTreeSet<(&Digest, u32)> = outcomes
-        .filter(|outcome| outcome.problem == id && outcome.is_final())
+/// The tools of this machine that decide whether a program can be timed; none if no outcome depends on them, or if some are
+/// missing.
+fn tools(evaluation: &Evaluation) -> Option<Digest> {
+    let depends = evaluation.outcomes.iter().any(|o| o.tools.is_some());
+    depends.then(flopsmith_evaluate::timing_tools)?.ok()
+}
+
+/// The distinct programs for a problem that have no final outcome at one of these numbers of threads, without those that
+/// cannot be timed with `tools`.
+fn open(
+    evaluation: &Evaluation,
+    problem: &str,
+    threads: &[u32],
+    tools: Option<&Digest>,
+) -> Vec<Open> {
+    let of = evaluation.outcomes.iter();
+    let known: BTreeSet<(&Digest, u32)> = of
+        .filter(|outcome| outcome.problem == problem && outcome.is_final())
         .map(|outcome| (&outcome.program, outcome.threads))
+        .collect();
+    // A later outcome may have come from other tools.
+    let last: Vec<_> = threads
+        .iter()
+        .map(|t| outcomes(evaluation, problem, *t))
         .collect();
     let mut seen = BTreeSet::new();
     let mut open = Vec::new();
-    for answer in evaluation.answers.iter().filter(|a| a.problem == id) {
+    for answer in evaluation.answers.iter().filter(|a| a.problem == problem) {
         let (Some(source), Some(digest)) = (&answer.program, answer.digest()) else {
             continue;
         };
-        let is_known = |threads: &u32| known.contains(&(&digest, *threads));
-        if !order.threads.iter().all(is_known) && seen.insert(digest.clone()) {
+        let is_known = threads.iter().zip(&last).all(|(threads, last)| {
+            let stays = last.get(&digest).is_some_and(|o| o.stays_untimed(tools));
+            stays || known.contains(&(&digest, *threads))
+        });
+        if !is_known && seen.insert(digest.clone()) {
             open.push(Open {
                 digest,
                 source: source.clone(),
@@ -264,5 +294,50 @@ pub fn words(outcome: &Outcome, reference: &str) -> String {
         }
         (State::Rejected, _) => format!("refused: {reason}{threads}"),
         _ => format!("failed: {reason}{threads}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::tests::answer;
+    use crate::results::tests::{evaluation, outcome};
+
+    #[test]
+    fn a_program_that_cannot_be_timed_is_evaluated_again_with_other_tools_only() {
+        let (here, elsewhere) = (Digest::of(b"no GPU"), Digest::of(b"a GPU"));
+        let untimed = |program: &str, tools: &Digest| {
+            let mut outcome = outcome(program, State::Unknown, 0.0);
+            outcome.reason = Some("not_timed".into());
+            outcome.with_tools(tools)
+        };
+        let answers = ["fast", "triton", "lost", "moved", "none"];
+        let answers = (1..).zip(answers);
+        let answers = answers.map(|(number, program)| answer("a", number, Some(program)));
+        let outcomes = vec![
+            outcome("fast", State::Measured, 0.0),
+            untimed("triton", &here),
+            outcome("lost", State::Infrastructure, 0.0),
+            // Its last outcome came from a machine with other tools.
+            untimed("moved", &here),
+            outcome("moved", State::Infrastructure, 0.0),
+        ];
+        let evaluation = evaluation(answers.collect(), outcomes);
+        let opened = |threads: &[u32], tools| {
+            let found = open(&evaluation, "dot", threads, tools);
+            let sources: Vec<String> = found.into_iter().map(|open| open.source).collect();
+            sources.join(" ")
+        };
+        assert_eq!(opened(&[1], Some(&here)), "lost moved none");
+        assert_eq!(opened(&[1], Some(&elsewhere)), "triton lost moved none");
+        assert_eq!(opened(&[1], None), "triton lost moved none");
+        let all = "fast triton lost moved none";
+        assert_eq!(opened(&[1, 2], Some(&here)), all);
+    }
+
+    #[test]
+    fn tools_are_looked_for_only_where_an_outcome_depends_on_them() {
+        let measured = outcome("fast", State::Measured, 0.0);
+        assert_eq!(tools(&evaluation(Vec::new(), vec![measured])), None);
     }
 }

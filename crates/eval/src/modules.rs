@@ -35,7 +35,7 @@ pub fn run(
         let evaluator = evaluator::module(Arc::clone(problem), threads, weaker, |text| {
             say(&format!("{text}…"));
         })?;
-        let watched = evaluator.watched();
+        let (watched, tools) = (evaluator.watched(), evaluator.tools());
         let look = || idle_wait::used(&watched);
         say(&format!(
             "{}: measuring this machine and the baselines…",
@@ -65,7 +65,8 @@ pub fn run(
                 &done,
                 &attested.digest,
                 order.purpose,
-            );
+            )
+            .with_tools(&tools);
             say(&format!(
                 "[{}/{total}] {} {}: {}",
                 before + place + 1,

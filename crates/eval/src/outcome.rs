@@ -6,7 +6,7 @@ use flopsmith_bench::stages::Stages;
 use flopsmith_evaluate::Evaluated;
 use flopsmith_measure::Purpose;
 use flopsmith_measure::ranking::LogRatio;
-use flopsmith_protocol::{Digest, Measurement, TechniqueSet, Verdict};
+use flopsmith_protocol::{Digest, Measurement, TechniqueSet, UnknownCause, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// The outcome of a program at a number of threads: a line of `outcomes.jsonl`.
@@ -41,6 +41,10 @@ pub struct Outcome {
     pub machine_busy: Option<String>,
     /// Digest of the attestation of the machine.
     pub attestation: Digest,
+    /// The tools and GPUs with which the program cannot be timed ([`flopsmith_evaluate::timing_tools`]); only with the reason
+    /// `not_timed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Digest>,
     /// The file with source, raw samples and attestation, in the folder of the evaluation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<String>,
@@ -88,6 +92,9 @@ pub struct Reference {
     /// The limit that makes the roof: `compute` or `memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<String>,
+    /// True if it ran on several threads, as many as the program.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub threaded: bool,
 }
 
 /// Longest diagnostics that are kept, characters.
@@ -138,6 +145,8 @@ impl Outcome {
                 log_ratio_se: 0.0,
                 share_of_roof: None,
                 bound: None,
+                // PyTorch's own pool of threads.
+                threaded: threads > 1,
             },
             attestation,
         };
@@ -188,8 +197,22 @@ impl Outcome {
             reference: done.reference,
             machine_busy: done.evaluated.busy.clone(),
             attestation: done.attestation.clone(),
+            tools: None,
             record: None,
         }
+    }
+
+    /// Notes the tools of the machine, if the program could not be timed with them.
+    #[must_use]
+    pub fn with_tools(mut self, tools: &Digest) -> Self {
+        let untimed = self.reason.as_deref() == Some(UnknownCause::NotTimed.name());
+        self.tools = untimed.then(|| tools.clone());
+        self
+    }
+
+    /// True if the program cannot be timed with these tools, so that another evaluation would say so again.
+    pub fn stays_untimed(&self, tools: Option<&Digest>) -> bool {
+        self.tools.is_some() && self.tools.as_ref() == tools
     }
 
     /// True if another evaluation would say the same. Failures of the machine are evaluated again.
@@ -281,13 +304,13 @@ impl Reference {
                 .map(|place| place.share)
                 .filter(|share| share.is_finite() && *share > 0.0),
             bound: place.map(|place| place.bound.name().to_owned()),
+            threaded: false,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_protocol::UnknownCause;
     use flopsmith_test_support::Measured;
 
     use super::*;
@@ -320,6 +343,7 @@ mod tests {
         assert!(speed.log_ratio_se >= measurement.log_ratio_se);
         assert_eq!(measured.outcome, State::Measured);
         assert_eq!((measured.threads, measured.built), (2, true));
+        assert!(measured.reference.threaded);
         assert_eq!(measured.machine_busy.as_deref(), Some("a compiler"));
         assert_eq!(measured.techniques, "fusion".parse().ok());
         // A right kernel of Triton says nothing of a speed, and it is no failure.
@@ -333,6 +357,13 @@ mod tests {
             (untimed.speed, untimed.detail.as_str()),
             (None, "it needs a GPU")
         );
+        // Only that depends on the tools.
+        let (tools, others) = (Digest::of(b"no GPU"), Digest::of(b"a GPU"));
+        assert!(!untimed.stays_untimed(None));
+        let untimed = untimed.with_tools(&tools);
+        assert!(untimed.stays_untimed(Some(&tools)) && !untimed.is_final());
+        assert!(!untimed.stays_untimed(Some(&others)) && !untimed.stays_untimed(None));
+        assert_eq!(measured.with_tools(&tools).tools, None);
     }
 
     #[test]

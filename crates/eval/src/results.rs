@@ -340,6 +340,7 @@ impl Side<'_> {
                 samples: Vec::new(),
                 reference_log_se: reference.map_or(0.0, |reference| reference.log_ratio_se),
                 headroom: reference.and_then(|r| r.share_of_roof).map(f64::recip),
+                threaded_reference: reference.is_some_and(|reference| reference.threaded),
             },
             counts: Counts {
                 problems: 1,
@@ -521,9 +522,11 @@ pub(crate) mod tests {
                 log_ratio_se: 0.01,
                 share_of_roof: Some(0.1),
                 bound: Some("memory".into()),
+                threaded: false,
             },
             machine_busy: None,
             attestation: Digest::of(b"machine"),
+            tools: None,
             record: None,
         }
     }
@@ -591,6 +594,29 @@ pub(crate) mod tests {
         assert_eq!(value(b, Metric::Speedup(1)), 0.0);
         assert_eq!(b.all.number(Metric::GeometricMean).map(|n| n.value), None);
         assert_eq!(b.unmeasured, Vec::new());
+    }
+
+    #[test]
+    fn a_reference_on_several_threads_leaves_no_efficiency() {
+        let of = |threaded| {
+            let mut outcome = outcome("fast", State::Measured, 2f64.ln());
+            outcome.threads = 2;
+            outcome.reference.threaded = threaded;
+            let mut evaluation = evaluation(vec![answer("a", 1, Some("fast"))], vec![outcome]);
+            evaluation.config.threads = vec![2];
+            let results = Results::of(&evaluation, Troubles::new());
+            let all = &results.models[0].all;
+            let value = |metric| all.number(metric).map(|n| n.value);
+            (value(Metric::Speedup(1)), value(Metric::Efficiency(1, 2)))
+        };
+        let near = |found: Option<f64>, expected: f64| {
+            assert!((found.unwrap() - expected).abs() < 1e-12, "{found:?}");
+        };
+        let ((beside_one, efficiency), (beside_two, none)) = (of(false), of(true));
+        near(beside_one, 4.0);
+        near(efficiency, 2.0);
+        near(beside_two, 4.0);
+        assert_eq!(none, None);
     }
 
     #[test]

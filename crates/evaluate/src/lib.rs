@@ -5,7 +5,7 @@
 //! [`Evaluator::evaluate`], or [`Evaluator::prepare`] and [`Prepared::time`] if they time a program more than once.
 //! Modules of PyTorch have an evaluator of their own, [`ModuleEvaluator`]; [`Pipeline`] is either.
 //! [`Look`] alone decides which checks of a kernel precede a measurement, for roles and for all others.
-//! This crate uses no bus, no settings of runs, and no files except those of compiler and jail.
+//! This crate uses no bus, no settings of runs, and no files except those of compiler and jail, and the names of device nodes.
 
 mod draws;
 mod layouts;
@@ -13,6 +13,7 @@ mod look;
 mod modules;
 mod prepared;
 mod require;
+mod tools;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub use modules::{ModuleEvaluator, ModuleMachine};
 use prepared::OtherLayouts;
 pub use prepared::{Evaluated, Prepared};
 pub use require::{has_cores, is_compiler};
+pub use tools::timing_tools;
 
 /// Why the pipeline cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -127,6 +129,11 @@ impl Evaluator {
     pub fn permitting(mut self, techniques: TechniqueSet) -> Self {
         self.permitted = techniques;
         self
+    }
+
+    /// The techniques that programs may use.
+    pub fn permitted(&self) -> TechniqueSet {
+        self.permitted
     }
 
     /// Lets the timers that are made from now on tell `listener` of their steps.

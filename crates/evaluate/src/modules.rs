@@ -24,7 +24,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::prepared::Evaluated;
-use crate::{Error, cores_for, cores_to_watch};
+use crate::{Error, cores_for, cores_to_watch, tools};
 
 /// Longest time of Triton's interpreter for one candidate. A role may hold a job for 15 minutes, in which others wait for
 /// the judge.
@@ -117,6 +117,12 @@ impl ModuleEvaluator {
     /// Digest of everything but the machine that outcomes depend on: Python, its packages and the compilers.
     pub fn fingerprint(&self) -> &Digest {
         &self.fingerprint
+    }
+
+    /// The tools and GPUs that decide which programs can be timed here, as [`timing_tools`](crate::timing_tools) returns
+    /// them.
+    pub fn tools(&self) -> Digest {
+        tools::with(&self.fingerprint)
     }
 
     /// The verifier and timer, even after a panic in it: each candidate begins anew.
@@ -350,7 +356,7 @@ fn at_workload(machine: &ModuleMachine, timed: &flopsmith_module::Timed) -> Opti
 }
 
 /// A failure that no candidate can cause.
-fn ours(error: &Broken) -> Failure {
+pub(crate) fn ours(error: &Broken) -> Failure {
     // This node would time no program in CUDA C++ either if it had nvcc, so the lack of it is no failure of the node.
     if matches!(error, Broken::Cuda { .. }) {
         return Failure::unknown(UnknownCause::NotTimed, error.to_string());
@@ -358,6 +364,7 @@ fn ours(error: &Broken) -> Failure {
     let cause = match error {
         Broken::Jail(_) => InfrastructureCause::Jail,
         Broken::Compiler { .. } => InfrastructureCause::Compiler,
+        Broken::Implausible { .. } => InfrastructureCause::Implausible,
         Broken::Problem { .. } | Broken::Process { .. } => InfrastructureCause::Baseline,
         _ => InfrastructureCause::Harness,
     };
@@ -504,6 +511,13 @@ mod tests {
             unreachable!("no candidate ends the reference");
         };
         assert_eq!(cause, InfrastructureCause::Baseline);
+        let too_fast = Broken::Implausible {
+            detail: "no memory is so fast".into(),
+        };
+        let Failure::Infrastructure { cause, .. } = ours(&too_fast) else {
+            unreachable!("nobody is as fast as that");
+        };
+        assert_eq!(cause, InfrastructureCause::Implausible);
         let without_nvcc = Broken::Cuda {
             detail: "no nvcc was found".into(),
         };

@@ -9,7 +9,6 @@ use std::path::Path;
 
 use anyhow::Result;
 use flopsmith_problem::{Problem, prompt};
-use flopsmith_protocol::Technique;
 use flopsmith_run::console::{data, usage};
 use flopsmith_run::output::unwritable;
 use flopsmith_run::paths;
@@ -126,8 +125,8 @@ fn place(path: &Path, content: &[u8]) -> Result<()> {
 
 /// The task for the agent: the prompt for a model, with a file in place of an answer.
 fn instruction(problem: &Problem, file: &str) -> String {
-    let permitted = problem.techniques.without(Technique::Openmp);
-    let prompt = prompt::full(problem, permitted, None);
+    // `bench`, which judges the program, permits all of them with any number of threads.
+    let prompt = prompt::full(problem, problem.techniques, None);
     let lines: Vec<&str> = prompt.trim_end().lines().collect();
     // The last line says how to answer.
     let task = lines.split_last().map_or(&[][..], |(_, task)| task);
@@ -211,6 +210,11 @@ mod tests {
         let instruction = read("instruction.md");
         assert!(instruction.contains("void dgemm(") && instruction.contains("/app/dgemm.c"));
         assert!(!instruction.contains("Answer with"), "{instruction}");
+        // `bench` judges the program, and refuses no technique of the problem.
+        assert!(
+            !instruction.contains("Forbidden techniques"),
+            "{instruction}"
+        );
         assert!(read("tests/Dockerfile").contains("\nFROM flopsmith-worker\n"));
         let copied = Problem::load(&task.join("tests/problems/dgemm")).unwrap();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");

@@ -74,6 +74,18 @@ pub fn measure_integers(cores: &[usize], threads: u32, budget: Duration) -> Ceil
     }
 }
 
+/// Measures the bandwidths of reading from memory and from the caches before it with these threads, for about `each` a level.
+pub fn measure_bandwidths(cores: &[usize], threads: u32, each: Duration) -> Vec<Bandwidth> {
+    let threads = threads.max(1);
+    let levels = levels(&caches(cores), threads).into_iter();
+    levels
+        .map(|level| {
+            let gb_s = bandwidth(cores, threads, each, &level);
+            read_at(level, threads, gb_s)
+        })
+        .collect()
+}
+
 /// Measures the peak as [`measure`] does. Then measures every further roof for about `each`: narrower vectors, the
 /// caches, and, where `threads` exceeds 1, all of these with one thread. The peak is the highest of the ceilings with
 /// all threads.
@@ -103,21 +115,13 @@ pub fn measure_all(
             });
         }
         roofs.integer.push(measure_integers(cores, threads, each));
-        let mut levels = Level::caches(&caches, threads);
-        levels.push(Level::memory(&caches, threads));
-        for level in levels {
+        for level in levels(&caches, threads) {
             let known = level.name == MEMORY && threads == peak.threads;
-            roofs.bandwidth.push(Bandwidth {
-                gb_s: if known {
-                    peak.bandwidth_gb_s
-                } else {
-                    bandwidth(cores, threads, each, &level)
-                },
-                threads,
-                buffer_bytes: level.bytes_each * u64::from(threads),
-                level: level.name,
-                holds_bytes: level.holds_bytes,
-            });
+            let gb_s = match known {
+                true => peak.bandwidth_gb_s,
+                false => bandwidth(cores, threads, each, &level),
+            };
+            roofs.bandwidth.push(read_at(level, threads, gb_s));
         }
     }
     // Wide vectors may lower the clock, so a narrower width may have the highest rate.
@@ -133,6 +137,24 @@ pub fn measure_all(
 /// The data caches of the first core, level → bytes.
 fn caches(cores: &[usize]) -> BTreeMap<String, u64> {
     attest::data_caches(cores.first().copied().unwrap_or(0))
+}
+
+/// The levels behind the first cache, with memory last.
+fn levels(caches: &BTreeMap<String, u64>, threads: u32) -> Vec<Level> {
+    let mut levels = Level::caches(caches, threads);
+    levels.push(Level::memory(caches, threads));
+    levels
+}
+
+/// The bandwidth of a level that these threads read at `gb_s` · 10⁹ bytes a second.
+fn read_at(level: Level, threads: u32, gb_s: f64) -> Bandwidth {
+    Bandwidth {
+        gb_s,
+        threads,
+        buffer_bytes: level.bytes_each * u64::from(threads),
+        level: level.name,
+        holds_bytes: level.holds_bytes,
+    }
 }
 
 /// Measures a floating-point ceiling, in 10⁹ operations a second.
@@ -223,6 +245,14 @@ mod tests {
             assert!(plausible, "{bandwidth:?}");
         }
         assert_eq!(roofs.memory_gb_s(1), Some(peak.bandwidth_gb_s));
+        let shape = |all: &[Bandwidth]| -> Vec<(String, u64)> {
+            all.iter()
+                .map(|b| (b.level.clone(), b.buffer_bytes))
+                .collect()
+        };
+        let alone = measure_bandwidths(&[], 1, each);
+        assert_eq!(shape(&alone), shape(&roofs.bandwidth));
+        assert!(alone.iter().all(|b| b.gb_s > 0.0), "{alone:?}");
     }
 
     #[test]

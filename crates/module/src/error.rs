@@ -56,6 +56,12 @@ pub enum Error {
         /// Its error text.
         detail: String,
     },
+    /// The timed calls were faster than this machine can be.
+    #[error("{detail}")]
+    Implausible {
+        /// The finding.
+        detail: String,
+    },
     /// The jail failed.
     #[error(transparent)]
     Jail(#[from] flopsmith_sandbox::Error),

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use flopsmith_measure::time::Limits;
+use flopsmith_measure::time::{Limits, MemoryRoof};
 use flopsmith_protocol::CandidateFault;
 use flopsmith_sandbox::Sandbox;
 use rand::{Rng, SeedableRng};
@@ -58,6 +58,8 @@ pub struct Evaluator {
     compiler: Option<Compiler>,
     benches: Vec<Bench>,
     worker: Option<Worker>,
+    /// Measured before anything is timed.
+    roof: Option<MemoryRoof>,
     /// The scripts of the worker (`jail`), of the check (`check`) and of trusted processes (`trusted`), and the
     /// candidate's files (`candidate`).
     files: TempDir,
@@ -106,6 +108,7 @@ impl Evaluator {
             compiler: None,
             benches: Vec::new(),
             worker: None,
+            roof: None,
             files,
             rng,
             sandbox,
@@ -459,6 +462,8 @@ impl Evaluator {
         *largest_error = Some(worst);
         let worker = self.worker.as_mut().ok_or_else(unprepared)?;
         let (problem, rng) = (&self.problem, &mut self.rng);
+        let cores = &self.options.cores;
+        let roof = self.roof.get_or_insert_with(|| MemoryRoof::measure(cores));
         let mut timed = Vec::new();
         for bench in &mut self.benches {
             let state = bench.fresh(rng, "plain", true)?;
@@ -467,13 +472,7 @@ impl Evaluator {
                 inductor.arena.write(0, &state)?;
                 inductor.set_parameters()?;
             }
-            timed.push(time::time(
-                worker,
-                problem,
-                bench,
-                self.options.limits,
-                rng,
-            )?);
+            let speeds = time::time(worker, problem, bench, self.options.limits, rng)?;
             // The module that was timed is verified again, on inputs of a kind that no one could foresee.
             // The timing had its own limits, so its time does not count here.
             let patience = Patience::compiled();
@@ -484,6 +483,9 @@ impl Evaluator {
                 worst = worst.max(error);
             }
             *largest_error = Some(worst);
+            // A wrong result would have been the candidate's fault.
+            time::plausible(roof, &bench.loaded.layout, &speeds)?;
+            timed.push(speeds);
         }
         worker.end()?;
         Verdict::of(timed).ok_or_else(|| unprepared().into())

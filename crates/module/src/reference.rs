@@ -38,6 +38,17 @@ impl Place {
     pub fn elements(&self) -> u64 {
         self.shape.iter().product()
     }
+
+    /// Number of bytes.
+    pub fn bytes(&self) -> u64 {
+        let of_element = match self.dtype.as_str() {
+            "float64" | "int64" => 8,
+            "float32" | "int32" => 4,
+            "float16" | "bfloat16" | "int16" => 2,
+            _ => 1,
+        };
+        of_element * self.elements()
+    }
 }
 
 /// Where the tensors of a workload lie.
@@ -53,6 +64,13 @@ pub(crate) struct Layout {
     pub expected_at: u64,
     /// Bytes in all.
     pub bytes: u64,
+}
+
+impl Layout {
+    /// The bytes that each call must write: all results.
+    pub fn written_bytes(&self) -> u64 {
+        self.outputs.iter().map(Place::bytes).sum()
+    }
 }
 
 /// A workload as its process describes it.

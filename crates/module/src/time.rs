@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use flopsmith_measure::time::{Course, Finished, Limits, Resolution, Turn, Who};
+use flopsmith_measure::time::{Course, Finished, Limits, MemoryRoof, Resolution, Turn, Who};
 use flopsmith_protocol::CandidateFault;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::error::Error;
 use crate::outcome::{Failure, Speed, Timed};
 use crate::problem::Problem;
-use crate::reference::Reference;
+use crate::reference::{Layout, Reference};
 use crate::verify::{Bench, inputs_are_whole, judge, outputs, prepare};
 use crate::worker::{SLOW, Stop, Worker};
 
@@ -56,6 +56,24 @@ pub(crate) fn time(
         workload: bench.workload.name.clone(),
         speeds,
     })
+}
+
+/// Refuses times in which this machine cannot even write the results. The operations of the reference bound nothing: a
+/// candidate may need fewer. Nor do the inputs: nothing says that a candidate must read all of them.
+pub(crate) fn plausible(
+    roof: &mut MemoryRoof,
+    layout: &Layout,
+    timed: &Timed,
+) -> Result<(), Error> {
+    let seconds = timed.speeds.iter().map(|speed| speed.candidate_seconds);
+    let least = seconds.reduce(f64::min);
+    let why = least.and_then(|seconds| roof.why_implausible(layout.written_bytes(), seconds));
+    match why {
+        None => Ok(()),
+        Some(why) => Err(Error::Implausible {
+            detail: format!("at {}: {why}", timed.workload),
+        }),
+    }
 }
 
 /// A baseline.
@@ -265,7 +283,56 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
+    use flopsmith_protocol::StopReason;
+    use serde_json::from_value;
+
     use super::*;
+    use crate::outcome::Samples;
+
+    /// Results of `rows` rows of 4 KiB each, and calls that took this long beside each baseline.
+    fn measured(rows: u64, seconds: [f64; 2]) -> (Layout, Timed) {
+        let layout = json!({
+            "outputs": [{ "offset": 0, "shape": [rows, 1024], "dtype": "float32" }],
+            "expected": [],
+            "parameters_at": 0,
+            "outputs_at": 0,
+            "expected_at": rows << 12,
+            "bytes": rows << 12,
+        });
+        let speed = |candidate_seconds| Speed {
+            baseline: "eager",
+            speedup: 1.0,
+            low: 1.0,
+            high: 1.0,
+            log_se: 0.01,
+            candidate_seconds,
+            baseline_seconds: 1.0,
+            rounds: 10,
+            stop: StopReason::Precise,
+            samples: Samples::default(),
+        };
+        let timed = Timed {
+            workload: "wide".into(),
+            speeds: seconds.map(speed).into(),
+        };
+        (from_value(layout).expect("a layout"), timed)
+    }
+
+    #[test]
+    fn results_that_cannot_be_written_in_the_time_are_implausible() {
+        let mut roof = MemoryRoof::measure(&[]);
+        let mut judged = |rows, seconds| {
+            let (layout, timed) = measured(rows, seconds);
+            assert_eq!(layout.written_bytes(), 4096 * rows);
+            plausible(&mut roof, &layout, &timed)
+        };
+        // A GiB in a second, in a microsecond beside one of the baselines, and no results to speak of.
+        assert!(judged(1 << 18, [1.0, 1.0]).is_ok());
+        let error = judged(1 << 18, [1.0, 1e-6]).expect_err("no memory is so fast");
+        assert!(matches!(error, Error::Implausible { .. }), "{error:?}");
+        assert!(error.to_string().starts_with("at wide: "), "{error}");
+        assert!(judged(0, [1e-6, 1e-6]).is_ok());
+    }
 
     #[test]
     fn work_after_an_early_answer_counts_as_work_between_calls() {

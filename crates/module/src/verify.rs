@@ -143,7 +143,7 @@ pub(crate) fn judge(problem: &Problem, bench: &mut Bench, outputs: &[u8]) -> Res
         let count = output.elements();
         let from = place.offset;
         let values = bench.eager.arena.read(from, from + 8 * count)?;
-        let end = begin + (count * size_of(&output.dtype)) as usize;
+        let end = begin + output.bytes() as usize;
         let figure = |all: &[f64]| all.get(position).copied().unwrap_or(0.0);
         let one = compare(&Output {
             dtype: &output.dtype,
@@ -160,16 +160,6 @@ pub(crate) fn judge(problem: &Problem, bench: &mut Bench, outputs: &[u8]) -> Res
         worst = worst.max(one.map_err(named)?);
     }
     Ok(worst)
-}
-
-/// Bytes of an element.
-fn size_of(dtype: &str) -> u64 {
-    match dtype {
-        "float64" | "int64" => 8,
-        "float32" | "int32" => 4,
-        "float16" | "bfloat16" | "int16" => 2,
-        _ => 1,
-    }
 }
 
 /// One verified call with fresh parameters and inputs of a distribution.

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::error::Error;
 use crate::formula::Formula;
 use crate::load::digest;
+use crate::prompt;
 use crate::{Caches, Entry, ErrorBound, Language, Params, Problem, VerifyPlan, Workload};
 
 /// Longest source of a candidate, bytes.
@@ -194,7 +195,7 @@ pub(crate) fn definition(technique: Technique) -> &'static str {
             "split a reduction: several programs, threads or lanes take parts of the terms of one result"
         }
         Technique::Openmp => "share the work among threads, by OpenMP or at::parallel_for",
-        other => crate::prompt::definition(other),
+        other => prompt::definition(other),
     }
 }
 
@@ -243,15 +244,19 @@ pub(crate) fn facts(problem: &Problem, module: &Module) -> String {
 }
 
 /// The sentences on what a candidate for a module may use.
-pub(crate) fn permitted(module: &Module) -> String {
+pub(crate) fn permitted(module: &Module, techniques: TechniqueSet) -> String {
     let host = match module.permit_torch {
         true => "Outside of the extension, PyTorch's operators may compute, too.",
         false => {
             "Outside of the extension, PyTorch may only view, reshape and allocate tensors: arithmetic on tensors is refused."
         }
     };
+    let headers = match prompt::is_offered(prompt::OPENMP_HEADER, techniques) {
+        true => "immintrin.h and omp.h",
+        false => "and immintrin.h",
+    };
     format!(
-        "The work is done by inline C++: `load_inline` with constant `name`, `cpp_sources` and `functions`, whose functions `forward` calls. {host} Imports: torch, torch.nn, torch.nn.functional, math, typing. C++ may include torch/extension.h, headers of numbers, containers and algorithms, immintrin.h and omp.h; no files, processes, clocks, threads of its own, and no operators of PyTorch that compute. No try, exec, getattr, lambda and no changes of other objects. Kernels of Triton are verified on this device and not timed, and CUDA C++ is compiled only, so both earn nothing.\n\nAn example of the form, for a module that adds a bias and applies ReLU:\n\n```python\n{}\n```",
+        "The work is done by inline C++: `load_inline` with constant `name`, `cpp_sources` and `functions`, whose functions `forward` calls. {host} Imports: torch, torch.nn, torch.nn.functional, math, typing. C++ may include torch/extension.h, headers of numbers, containers and algorithms, {headers}; no files, processes, clocks, threads of its own, and no operators of PyTorch that compute. No try, exec, getattr, lambda and no changes of other objects. Kernels of Triton are verified on this device and not timed, and CUDA C++ is compiled only, so both earn nothing.\n\nAn example of the form, for a module that adds a bias and applies ReLU:\n\n```python\n{}\n```",
         EXAMPLE.trim()
     )
 }
@@ -260,7 +265,7 @@ pub(crate) fn permitted(module: &Module) -> String {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use crate::prompt::{self, Style, extract};
+    use crate::prompt::{Style, extract};
 
     fn shipped(name: &str) -> Problem {
         let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/modules");
@@ -362,6 +367,16 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("times as fast"), "{text}");
+    }
+
+    #[test]
+    fn the_header_of_openmp_is_offered_where_openmp_is_permitted() {
+        let problem = shipped("softmax");
+        let asked = |threads| prompt::full(&problem, problem.techniques_with(threads), None);
+        assert!(asked(2).contains("algorithms, immintrin.h and omp.h; no files"));
+        let alone = asked(1);
+        assert!(!alone.contains("omp.h"), "{alone}");
+        assert!(alone.contains("algorithms, and immintrin.h; no files"));
     }
 
     #[test]

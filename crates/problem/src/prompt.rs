@@ -184,7 +184,7 @@ fn judged(problem: &Problem, permitted: TechniqueSet) -> String {
         return format!(
             "{}\n{}",
             module::facts(problem, module),
-            module::permitted(module)
+            module::permitted(module, permitted)
         );
     }
     let mut text = arguments(problem);
@@ -296,13 +296,20 @@ fn stored(element: Element, language: Language) -> &'static str {
     }
 }
 
+/// The header of OpenMP's functions.
+pub(crate) const OPENMP_HEADER: &str = "omp.h";
+
+/// True if a prompt may name a header that the problem permits: OpenMP's is for programs that may use OpenMP.
+pub(crate) fn is_offered(header: &str, permitted: TechniqueSet) -> bool {
+    header != OPENMP_HEADER || permitted.contains(Technique::Openmp)
+}
+
 fn permitted_libraries(problem: &Problem, permitted: TechniqueSet) -> String {
-    let offered = |header: &&str| *header != "omp.h" || permitted.contains(Technique::Openmp);
     let includes: Vec<&str> = problem
         .includes
         .iter()
         .map(String::as_str)
-        .filter(offered)
+        .filter(|header| is_offered(header, permitted))
         .collect();
     let includes = includes.join(", ");
     let in_language = |name: &String| match WORKS.iter().find(|work| work.name == name) {

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use flopsmith_problem::{Language, Params, Problem, prompt};
-use flopsmith_protocol::{Technique, TechniqueSet};
+use flopsmith_protocol::TechniqueSet;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use schemars::JsonSchema;
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
 use crate::http::{App, json};
+use crate::program::permitted;
 use crate::refusal::{Kind, Refusal};
 
 /// A workload of a problem.
@@ -67,7 +68,7 @@ pub struct Described {
     pub max_source_bytes: usize,
     /// Digest of the definition.
     pub digest: String,
-    /// The prompt about the task for a model; every technique but OpenMP is permitted.
+    /// The prompt about the task for a model; it permits all of `techniques`.
     pub prompt: String,
 }
 
@@ -125,7 +126,7 @@ impl Listed {
 impl Described {
     /// A problem.
     pub fn of(problem: &Problem) -> Self {
-        let permitted = problem.techniques.without(Technique::Openmp);
+        let permitted = permitted(problem);
         Self {
             problem: problem.id.to_string(),
             title: problem.title.clone(),
@@ -134,7 +135,7 @@ impl Described {
             entry: problem.entry.name.clone(),
             prototype: problem.entry.prototype.clone(),
             workloads: workloads(problem),
-            techniques: problem.techniques,
+            techniques: permitted,
             includes: problem.includes.clone(),
             max_source_bytes: problem.max_source_bytes,
             digest: problem.digest.to_string(),

@@ -12,6 +12,12 @@ use crate::circumstances::Circumstances;
 use crate::reference::Reference;
 use crate::wire::{Answer, Outcome, Purpose, ReferenceSpeeds, Sanitized};
 
+/// The techniques that programs for a problem may use, with any number of threads: prompts name these, and the compile stage
+/// refuses others.
+pub fn permitted(problem: &Problem) -> TechniqueSet {
+    problem.techniques
+}
+
 /// A program to evaluate.
 #[derive(Debug)]
 pub struct Program {

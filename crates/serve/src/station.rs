@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cache::Cache;
 use crate::circumstances::Circumstances;
-use crate::program::{Judge, Judged, Program};
+use crate::program::{Judge, Judged, Program, permitted};
 use crate::reference::{Grade, Reference};
 use crate::roofs::Roofs;
 use crate::wire::{Purpose, ReferenceSpeeds};
@@ -144,7 +144,7 @@ impl Station {
             Some(bench) => bench.plain.clone(),
             None => self.evaluator(problem)?,
         };
-        let permitted = problem.techniques;
+        let permitted = evaluator.permitted();
         let compiler = &evaluator.compiler;
         let built = compiler.compile_as(program.language, problem, &program.source, permitted);
         let refused = built.err().map(Judged::failed);
@@ -356,7 +356,7 @@ impl Bench {
     }
 }
 
-/// Finds the compiler of a problem.
+/// Finds the compiler of a problem. Its stages permit the techniques that prompts permit.
 ///
 /// # Errors
 /// The compiler is missing or does not work, or the problem's definition is not sound.
@@ -372,7 +372,8 @@ pub fn evaluator(
         Arc::clone(sandbox),
         harness.to_owned(),
     );
-    made.map_err(|error| match error {
+    let permitting = made.map(|evaluator| evaluator.permitting(permitted(problem)));
+    permitting.map_err(|error| match error {
         flopsmith_evaluate::Error::Stage(failure) => failure,
         flopsmith_evaluate::Error::Input(why) => {
             Failure::infrastructure(InfrastructureCause::Compiler, why)
@@ -393,4 +394,33 @@ pub fn unix_ms() -> u64 {
     now.map_or(0, |passed| {
         u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
     })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use flopsmith_problem::prompt;
+    use flopsmith_protocol::Technique;
+    use flopsmith_test_support::shipped;
+
+    use super::*;
+    use crate::describe::Described;
+
+    #[test]
+    fn prompts_permit_what_the_compile_stage_permits() {
+        let weaker = flopsmith_sandbox::Options {
+            allow_weaker: true,
+            ..Default::default()
+        };
+        let sandbox = Arc::new(Sandbox::new(weaker).unwrap());
+        let problem = Arc::new(Problem::load(&shipped::problem("dgemm")).unwrap());
+        let stages = evaluator(&problem, "gcc", &sandbox, Path::new("harness")).unwrap();
+        let described = Described::of(&problem);
+        assert_eq!(described.techniques, stages.permitted());
+        let asked = prompt::full(&problem, stages.permitted(), None);
+        assert_eq!(described.prompt, asked);
+        // `bench` permits OpenMP on one thread, too.
+        assert!(stages.permitted().contains(Technique::Openmp));
+        assert!(described.prompt.contains("omp.h"), "{}", described.prompt);
+    }
 }

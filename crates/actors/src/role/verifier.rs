@@ -4,8 +4,7 @@
 //! The check is done here because this is the last stage that may run at the same time as others, and the check is
 //! slow. If the sanitizers are usable and cannot check a program, the program does not count.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use async_trait::async_trait;
@@ -16,6 +15,7 @@ use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{CandidateRef, Compiled, Failure, Purpose, Technique, Verified};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
@@ -23,6 +23,7 @@ use super::Role;
 use crate::error::Error;
 use crate::host::{Decided, Host};
 use crate::node::Context;
+use crate::pool::{Lease, Pool};
 use crate::runs::{Only, Runs};
 use crate::stage_failure::StageFailure;
 use crate::trace::candidate_span;
@@ -62,25 +63,87 @@ impl LastLook for flopsmith_measure::Sanitizers {
     }
 }
 
+/// The stages of a context. Each serves one job at a time.
+struct Stages {
+    /// The stages that are free.
+    free: Mutex<Vec<Box<dyn Stage>>>,
+    /// As many permits as there are free stages.
+    permits: Arc<Semaphore>,
+}
+
+impl Stages {
+    fn new(stages: Vec<Box<dyn Stage>>) -> Arc<Self> {
+        Arc::new(Self {
+            permits: Arc::new(Semaphore::new(stages.len())),
+            free: Mutex::new(stages),
+        })
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<Box<dyn Stage>>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a free stage, and then for a core. A job that waits for a stage keeps no core from others: all slots of a
+    /// node share the one stage of a module, and a role that failed may have left stages at work.
+    async fn take(self: &Arc<Self>, cores: &Pool) -> (Taken, Lease) {
+        let permit = Arc::clone(&self.permits)
+            .acquire_owned()
+            .await
+            .expect("the semaphore is never closed");
+        let taken = Taken {
+            stage: self.free().pop(),
+            stages: Arc::clone(self),
+            _permit: permit,
+        };
+        let lease = cores.one("verify").await;
+        (taken, lease)
+    }
+}
+
+/// A stage that serves one job. Dropping it gives the stage back.
+struct Taken {
+    /// Present until it is given back.
+    stage: Option<Box<dyn Stage>>,
+    stages: Arc<Stages>,
+    /// Dropped after the stage was given back.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Taken {
+    /// Verifies one candidate and gives the stage back. A stage that panicked can serve the next candidate, too: each
+    /// candidate has a process of its own, and the cases are only read.
+    fn verify(
+        mut self,
+        object: &[u8],
+        seed: u64,
+        thoroughness: Thoroughness,
+    ) -> Result<Report, Failure> {
+        let stage = self.stage.as_mut().expect("a permit stands for a stage");
+        stage.verify(object, seed, thoroughness)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.stages.free().extend(self.stage.take());
+    }
+}
+
 /// The stage context that verifies candidates for the first problem of its context.
 pub struct StageContext {
     context: Arc<Context>,
-    /// The stages that are free.
-    stages: Mutex<Vec<Box<dyn Stage>>>,
-    /// Notified when a stage becomes free.
-    back: Condvar,
+    stages: Arc<Stages>,
     last_look: Option<Arc<dyn LastLook>>,
 }
 
 impl StageContext {
-    /// A stage context with these stages, each of which serves one job at a time. There are as many as the node has
-    /// cores, or as its verifier has slots.
+    /// A stage context with these stages, each of which serves one job at a time. Kernels have as many as the node has
+    /// cores, or as its verifier has slots; a module has one.
     pub fn new<S: Stage>(context: Arc<Context>, stages: Vec<S>) -> Self {
         let stages = stages.into_iter().map(|stage| Box::new(stage) as _);
         Self {
             context,
-            stages: Mutex::new(stages.collect()),
-            back: Condvar::new(),
+            stages: Stages::new(stages.collect()),
             last_look: None,
         }
     }
@@ -90,43 +153,6 @@ impl StageContext {
     pub fn with_last_look(mut self, last_look: Arc<dyn LastLook>) -> Self {
         self.last_look = Some(last_look);
         self
-    }
-
-    fn stages(&self) -> MutexGuard<'_, Vec<Box<dyn Stage>>> {
-        self.stages.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes a free stage. There are as many stages as slots, but a role that failed may have left some at work.
-    fn take(&self) -> Box<dyn Stage> {
-        let mut stages = self.stages();
-        loop {
-            match stages.pop() {
-                Some(stage) => return stage,
-                None => {
-                    stages = self
-                        .back
-                        .wait(stages)
-                        .unwrap_or_else(PoisonError::into_inner);
-                }
-            }
-        }
-    }
-
-    fn verify(
-        &self,
-        object: &[u8],
-        seed: u64,
-        thoroughness: Thoroughness,
-    ) -> Result<Report, Failure> {
-        let mut stage = self.take();
-        // A stage that panicked can serve the next candidate: each candidate has a process of its own, and the cases
-        // are only read.
-        let report = catch_unwind(AssertUnwindSafe(|| {
-            stage.verify(object, seed, thoroughness)
-        }));
-        self.stages().push(stage);
-        self.back.notify_one();
-        report.unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
 
@@ -142,7 +168,7 @@ impl Verifier {
     pub fn new(stage_context: StageContext) -> Self {
         let context = Arc::clone(&stage_context.context);
         let (run, problem) = (context.run.clone(), context.first().problem.id.clone());
-        let slots = stage_context.stages().len();
+        let slots = stage_context.stages.permits.available_permits();
         Self {
             slots,
             host: context.host.clone(),
@@ -150,8 +176,7 @@ impl Verifier {
         }
     }
 
-    /// A verifier for all runs that have work for this node. Each stage context has as many stages as the node has
-    /// cores.
+    /// A verifier for all runs that have work for this node, which takes as many jobs at once as the node has cores.
     pub fn for_runs(host: Host, stage_contexts: Arc<dyn Runs<StageContext>>) -> Self {
         Self {
             slots: host.cores.total() as usize,
@@ -258,16 +283,13 @@ async fn judge(
 ) -> Result<Report, StageFailure> {
     let host = &stage_context.context.host;
     let object = host.store.get(&message.object).await?;
-    let _lease = host.cores.one("verify").await;
+    let (stage, _lease) = stage_context.stages.take(&host.cores).await;
     // The seeds are secrets, and no part of a run's reproducible seed.
     let seed = random();
     let look = look_at(&message.candidate);
     let thoroughness = look.thoroughness();
     let began = Instant::now();
-    let work = {
-        let stage_context = Arc::clone(&stage_context);
-        tokio::task::spawn_blocking(move || stage_context.verify(&object, seed, thoroughness))
-    };
+    let work = tokio::task::spawn_blocking(move || stage.verify(&object, seed, thoroughness));
     let report = work.await;
     *seconds = began.elapsed().as_secs_f32();
     let mut report = report??;
@@ -284,4 +306,55 @@ async fn judge(
         tracing::debug!(candidate = %message.candidate.id, seconds = checked.seconds, left_out = ?checked.left_out, "sanitizers found nothing");
     }
     Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use futures::FutureExt;
+
+    use super::*;
+
+    /// Cannot digest an empty program.
+    struct Fake;
+
+    impl Stage for Fake {
+        fn verify(&mut self, object: &[u8], _: u64, _: Thoroughness) -> Result<Report, Failure> {
+            assert!(!object.is_empty(), "indigestible");
+            Ok(Report {
+                cases: 1,
+                sizes: None,
+                worst_error_share: 0.0,
+                seconds: 0.0,
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_job_that_waits_for_a_stage_leaves_the_cores_to_others() {
+        let cores = Pool::new(2);
+        let stages = Stages::new(vec![Box::new(Fake)]);
+        let first = stages.take(&cores).await;
+        let mut second = Box::pin(stages.take(&cores));
+        assert!((&mut second).now_or_never().is_none(), "one stage");
+        let other = cores.one("compile").now_or_never();
+        assert!(other.is_some(), "the waiting job holds the other core");
+        drop(first);
+        let (stage, _lease) = second.await;
+        assert!(stage.verify(b"object", 0, Thoroughness::Full).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_stage_is_free_again_after_a_panic_and_after_a_job_that_gave_up() {
+        let cores = Pool::new(1);
+        let stages = Stages::new(vec![Box::new(Fake)]);
+        let (stage, lease) = stages.take(&cores).await;
+        let verify = || stage.verify(b"", 0, Thoroughness::Full);
+        assert!(catch_unwind(AssertUnwindSafe(verify)).is_err());
+        // This job has the stage and waits for the core when it is dropped.
+        assert!(stages.take(&cores).now_or_never().is_none());
+        drop(lease);
+        assert!(stages.take(&cores).now_or_never().is_some());
+    }
 }

@@ -330,10 +330,10 @@ enum Next {
 /// The work after an error; `keeps` is true if there are results or other problems.
 fn next(error: &flopsmith_module::Error, keeps: bool) -> Next {
     match error {
-        // Other programs may need no Triton and no nvcc.
-        flopsmith_module::Error::Triton { .. } | flopsmith_module::Error::Cuda { .. } => {
-            Next::Program
-        }
+        // Other programs may need no Triton and no nvcc, and be timed without an error.
+        flopsmith_module::Error::Triton { .. }
+        | flopsmith_module::Error::Cuda { .. }
+        | flopsmith_module::Error::Implausible { .. } => Next::Program,
         _ if keeps => Next::Problem,
         _ => Next::Nothing,
     }
@@ -414,6 +414,10 @@ mod tests {
         let cuda = Error::Cuda {
             detail: "no nvcc was found".into(),
         };
+        let too_fast = Error::Implausible {
+            detail: "no memory is so fast".into(),
+        };
+        assert_eq!(next(&too_fast, false), Next::Program);
         assert_eq!(next(&triton, false), Next::Program);
         assert_eq!(next(&cuda, false), Next::Program);
         assert_eq!(next(&broken, true), Next::Problem);

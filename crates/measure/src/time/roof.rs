@@ -25,9 +25,9 @@ const PLAUSIBLE_COLD: f64 = 1.35;
 /// processor sees that whole lines are written and skips the fetch.
 const PLAUSIBLE_COLD_MOVED: f64 = 1.9;
 /// Time spent on measuring the peak.
-const PEAK_BUDGET: Duration = Duration::from_millis(250);
+pub(super) const PEAK_BUDGET: Duration = Duration::from_millis(250);
 /// Time spent on every other roof; there are about a dozen.
-const ROOF_BUDGET: Duration = Duration::from_millis(10);
+pub(super) const ROOF_BUDGET: Duration = Duration::from_millis(10);
 
 /// Measures all roofs of these cores.
 pub fn measure(cores: &[usize], threads: u32) -> (Peak, Roofs) {
@@ -67,6 +67,15 @@ struct Calls {
     threads: u32,
 }
 
+/// True if calls that move this many bytes cannot find most of them in a cache.
+pub(super) fn exceeds_caches(moved_bytes: f64, threads: u32, measured: &Roofs) -> bool {
+    let mut levels = measured.bandwidth.iter();
+    let memory = levels.find(|b| b.level == MEMORY && b.threads == threads);
+    // Caches that were not measured hold at most a quarter of that buffer.
+    memory.is_some_and(|memory| moved_bytes >= memory.buffer_bytes as f64)
+        && measured.beyond_caches(threads)
+}
+
 /// The memory roof of calls whose data must come from memory, 10⁹ operations a second. None if the data may come from a
 /// cache, or if the roof is unknown.
 fn from_memory(calls: &Calls, peak_gflops: f64, gb_s: f64, measured: &Roofs) -> Option<f64> {
@@ -77,11 +86,7 @@ fn from_memory(calls: &Calls, peak_gflops: f64, gb_s: f64, measured: &Roofs) -> 
     };
     let far = calls.cold || {
         let placed = roofline::place(calls.flops, calls.moved_bytes, 0.0, roof)?;
-        let mut read = measured.bandwidth.iter();
-        let read = read.find(|b| b.level == MEMORY && b.threads == calls.threads)?;
-        // Caches that were not measured hold at most a quarter of that buffer.
-        let beyond = measured.beyond_caches(calls.threads);
-        !placed.may_exceed() && beyond && calls.moved_bytes >= read.buffer_bytes as f64
+        !placed.may_exceed() && exceeds_caches(calls.moved_bytes, calls.threads, measured)
     };
     let slope = calls.flops / calls.read_bytes * gb_s;
     (far && slope.is_finite() && slope > 0.0).then_some(slope)

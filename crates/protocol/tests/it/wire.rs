@@ -416,6 +416,13 @@ fn golden_bytes_of_every_message() {
             detail: "it could not be linked".into(),
         }),
     );
+    golden(
+        "outcome_not_timed",
+        &outcome(Verdict::Unknown {
+            cause: UnknownCause::NotTimed,
+            detail: "it needs a GPU".into(),
+        }),
+    );
     let run_spec = RunSpec {
         run: example_ref().run,
         version: "0.1.0 method 7".into(),

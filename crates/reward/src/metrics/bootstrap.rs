@@ -111,9 +111,9 @@ impl Errors {
             .map(|_| &samples[rng.random_range(0..samples.len())])
             .collect();
         let headroom = of.headroom.map(|headroom| headroom * self.reference);
-        Tally::drawn(drawn.into_iter(), headroom, |speedup, program| {
-            speedup * self.reference * self.programs[program]
-        })
+        let changed =
+            |speedup: f64, program: usize| speedup * self.reference * self.programs[program];
+        Tally::drawn(drawn.into_iter(), headroom, of.threaded_reference, changed)
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Samples {
     pub reference_log_se: f64,
     /// Time of the reference divided by the time of a program at the roof of the roofline model, if it is known.
     pub headroom: Option<f64>,
+    /// True if the reference runs on several threads, as many as the programs.
+    pub threaded_reference: bool,
 }
 
 /// A number for the answers to one problem. `k` is a number of draws.
@@ -60,7 +62,8 @@ pub enum Metric {
     /// The number that ParEval's released code prints as `speedup@k`; it equals the expected speedup only for k = 1,
     /// and failed answers are dropped.
     ParevalSpeedup(u32),
-    /// [`Metric::Speedup`] divided by the number of threads.
+    /// [`Metric::Speedup`] divided by the number of threads. The reference must run on one thread: a speedup over a
+    /// reference on several says nothing of the share of their work that is useful.
     Efficiency(u32, u32),
     /// Share of the answers that are correct and more than this many times as fast as the reference (KernelBench,
     /// arXiv:2502.10517).
@@ -114,7 +117,8 @@ impl Metric {
     }
 
     /// The number of one problem; none where it is not defined: without samples, with fewer than `k` of them, for means
-    /// over correct answers without a correct one, and for shares of an unknown roof.
+    /// over correct answers without a correct one, for shares of an unknown roof, and for the efficiency over a reference on
+    /// several threads.
     pub fn of(self, samples: &Samples) -> Option<f64> {
         self.of_tally(&Tally::of(samples))
     }
@@ -130,6 +134,7 @@ impl Metric {
             Metric::Pass(k) => at_least_one(samples, correct, k as usize),
             Metric::Speedup(k) => expected_best(samples, speedups, k as usize),
             Metric::ParevalSpeedup(k) => pareval_compat(speedups, k as usize),
+            Metric::Efficiency(..) if tally.threaded_reference => None,
             Metric::Efficiency(k, threads) => {
                 let speedup = expected_best(samples, speedups, k as usize)?;
                 Some(speedup / f64::from(threads))
@@ -175,19 +180,24 @@ struct Tally {
     /// The speedups of the correct answers, the slowest first.
     speedups: Vec<f64>,
     headroom: Option<f64>,
+    threaded_reference: bool,
 }
 
 impl Tally {
     fn of(samples: &Samples) -> Self {
-        Self::drawn(samples.samples.iter(), samples.headroom, |speedup, _| {
-            speedup
-        })
+        Self::drawn(
+            samples.samples.iter(),
+            samples.headroom,
+            samples.threaded_reference,
+            |speedup, _| speedup,
+        )
     }
 
     /// The tally of some samples, whose speedups `changed` changes by the number of their program.
     fn drawn<'a>(
         samples: impl Iterator<Item = &'a Sample>,
         headroom: Option<f64>,
+        threaded_reference: bool,
         changed: impl Fn(f64, usize) -> f64,
     ) -> Self {
         let mut tally = Self {
@@ -195,6 +205,7 @@ impl Tally {
             built: 0,
             speedups: Vec::new(),
             headroom,
+            threaded_reference,
         };
         for sample in samples {
             tally.samples += 1;

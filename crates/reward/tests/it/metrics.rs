@@ -33,6 +33,7 @@ fn samples(most: usize) -> impl Strategy<Value = Samples> {
         samples,
         reference_log_se: 0.02,
         headroom,
+        threaded_reference: false,
     })
 }
 
@@ -101,6 +102,10 @@ proptest! {
         let best = mean(subsets.iter().map(|s| s.iter().map(speedup).fold(0.0, f64::max)));
         prop_assert!(close(Metric::Speedup(draws).of(&of), best));
         prop_assert!(close(Metric::Efficiency(draws, 4).of(&of), best / 4.0));
+        // Beside a reference on four threads a speedup of 1 is as efficient as the reference, whatever that is.
+        let beside = Samples { threaded_reference: true, ..of.clone() };
+        prop_assert_eq!(Metric::Efficiency(draws, 4).of(&beside), None);
+        prop_assert!(close(Metric::Speedup(draws).of(&beside), best));
     }
 
     #[test]
@@ -257,6 +262,7 @@ fn model(correct: f64, speed: f64, samples: usize, rng: &mut impl Rng) -> Sample
         samples: samples.collect(),
         reference_log_se: 0.0,
         headroom: None,
+        threaded_reference: false,
     }
 }
 
@@ -370,6 +376,7 @@ fn a_difference_within_the_error_of_measurement_is_none() {
         ],
         reference_log_se: 0.1,
         headroom: None,
+        threaded_reference: false,
     };
     let chance = |a: &Samples, b: &Samples| {
         let mut rng = ChaCha8Rng::seed_from_u64(9);

@@ -1,5 +1,7 @@
 //! A file of CUDA C++ as a candidate: the Python around it is ours.
 
+use std::collections::HashMap;
+
 use serde_json::json;
 
 /// The word that begins a binding to Python.
@@ -48,7 +50,7 @@ fn without_binding(source: &str) -> String {
     let code = blanked(source);
     let binding = code.find(BINDING).and_then(|begin| {
         let open = begin + code.get(begin..)?.find('{')?;
-        Some((begin, closing(&code, open, '{', '}')?))
+        Some((begin, closing(&code, '{', '}').get(&open).copied()?))
     });
     match binding {
         Some((begin, end)) => format!("{}{}", &source[..begin], &source[end + 1..]),
@@ -62,15 +64,18 @@ fn declaration(code: &str, function: &str) -> Option<(String, usize)> {
     if function.is_empty() || !function.chars().all(of_word) {
         return None;
     }
+    let closes = closing(code, '(', ')');
+    let (mut depth, mut seen) = (0i64, 0);
     for (at, _) in code.match_indices(function) {
         let (before, after) = (&code[..at], &code[at + function.len()..]);
-        let inside = before.matches('{').count() > before.matches('}').count();
+        depth += code[seen..at].chars().map(nesting).sum::<i64>();
+        seen = at;
         let list = after.trim_start();
-        if inside || before.ends_with(of_word) || !list.starts_with('(') {
+        if depth > 0 || before.ends_with(of_word) || !list.starts_with('(') {
             continue;
         }
         let open = code.len() - list.len();
-        let close = closing(code, open, '(', ')')?;
+        let close = closes.get(&open).copied()?;
         if !code[close + 1..].trim_start().starts_with('{') {
             continue;
         }
@@ -108,20 +113,28 @@ fn parameters(list: &str) -> usize {
     commas + 1
 }
 
-/// The place of the bracket that closes the one at `open`.
-fn closing(code: &str, open: usize, opens: char, closes: char) -> Option<usize> {
-    let mut depth = 0usize;
-    for (at, character) in code.char_indices().skip_while(|(at, _)| *at < open) {
+/// What a character adds to the number of open braces.
+fn nesting(character: char) -> i64 {
+    match character {
+        '{' => 1,
+        '}' => -1,
+        _ => 0,
+    }
+}
+
+/// The place of the bracket that closes each one of this kind that is closed, by the place of the opening one.
+fn closing(code: &str, opens: char, closes: char) -> HashMap<usize, usize> {
+    let (mut open, mut pairs) = (Vec::new(), HashMap::new());
+    for (at, character) in code.char_indices() {
         if character == opens {
-            depth += 1;
-        } else if character == closes {
-            depth = depth.saturating_sub(1);
-            if depth == 0 {
-                return Some(at);
-            }
+            open.push(at);
+        } else if character == closes
+            && let Some(begin) = open.pop()
+        {
+            pairs.insert(begin, at);
         }
     }
-    None
+    pairs
 }
 
 /// The source with spaces in place of comments, texts and characters, byte for byte; ends of lines stay.
@@ -230,5 +243,22 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
             let why = wrapped(source, function).unwrap_err();
             assert!(why.contains("`spec.entry_point` names"), "{why}");
         }
+    }
+
+    /// Looking at all of the file again for each mention of the name would take hours.
+    #[test]
+    fn a_long_file_that_names_its_function_often_is_read_in_one_pass() {
+        let mentions = "run(1);\n".repeat(200_000);
+        let nested = format!(
+            "int x = {}1{};",
+            "run(".repeat(200_000),
+            ")".repeat(200_000)
+        );
+        let source = format!(
+            "{nested}\nvoid other() {{\n{mentions}}}\nint run(int x, int y) {{ return x; }}\n"
+        );
+        let read = wrapped(&source, "run").unwrap();
+        assert!(read.contains("cpp_sources=\"int run(int x, int y);\""));
+        assert!(read.ends_with("return extension.run(x0, x1)\n"));
     }
 }

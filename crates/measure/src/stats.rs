@@ -41,8 +41,11 @@ const CLEARLY: f64 = 3.0;
 const FAVOURED: f64 = 0.01;
 
 /// The rounds may exceed the ratio of the floors by at most this much, ln. A candidate that slows the baseline in most of
-/// its turns and spares it in the others keeps the baseline's floor; the floors do not see it, and the rounds do.
+/// its turns and spares it in the others keeps the baseline's floor.
 const SPARED: f64 = 0.077;
+
+/// Least number of rounds for this limit: in a few rounds one side alone may meet a fast moment of the machine.
+const ROUNDS_OF_LIMIT: u32 = 20;
 
 /// Samples lie on the floor if they exceed it by at most this share.
 pub const FLOOR_WIDTH: f64 = 0.005;
@@ -258,7 +261,11 @@ impl Sides {
     /// scatter shows.
     fn with(&self, estimate: Estimate, location: Option<Location>) -> Estimate {
         let of_rounds = location.map_or(estimate.log_ratio, |l| l.value);
-        let log_ratio = of_rounds.min(self.log_ratio() + SPARED);
+        let most = match estimate.rounds {
+            0..ROUNDS_OF_LIMIT => f64::INFINITY,
+            _ => self.log_ratio() + SPARED,
+        };
+        let log_ratio = of_rounds.min(most);
         let sampling_log_se = location.map_or(0.0, |l| l.half() / NORMAL);
         let log_se = sampling_log_se
             .hypot(self.ours.prior_log_se())

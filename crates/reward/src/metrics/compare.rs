@@ -137,10 +137,13 @@ fn exchanged(pair: &Pair<'_>, rng: &mut impl Rng) -> (Tally, Tally) {
     let mut both: Vec<&Sample> = both.collect();
     both.shuffle(rng);
     let (a, b) = both.split_at(pair.a.samples.len());
-    let tally = |samples: &[&Sample], headroom| {
-        Tally::drawn(samples.iter().copied(), headroom, |speedup, _| speedup)
+    let tally = |samples: &[&Sample], of: &Samples| {
+        let samples = samples.iter().copied();
+        Tally::drawn(samples, of.headroom, of.threaded_reference, |speedup, _| {
+            speedup
+        })
     };
-    (tally(a, pair.a.headroom), tally(b, pair.b.headroom))
+    (tally(a, pair.a), tally(b, pair.b))
 }
 
 /// Chances that are corrected for the number of comparisons by Holm's procedure (S. Holm, A Simple Sequentially

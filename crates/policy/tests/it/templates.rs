@@ -191,6 +191,85 @@ fn a_template_that_cannot_be_used_is_told_by_an_inspection_and_stops_nothing_els
     }
 }
 
+/// Saves a model into a folder, so that the folder can be inspected.
+fn add_model(folder: &Path) {
+    Model::random(
+        Config::new(300, 16, 24, 2, 4, 2),
+        1,
+        Device::Cpu,
+        Kind::Float,
+    )
+    .unwrap()
+    .save(folder)
+    .unwrap();
+}
+
+/// Checks that a folder has templates of these names, and no default, also after it was saved again.
+fn assert_unchosen(folder: &Path, wanted: &[&str]) {
+    let tokenizer = Tokenizer::load(folder).unwrap();
+    let again = tempfile::tempdir().unwrap();
+    tokenizer.save(again.path()).unwrap();
+    for tokenizer in [tokenizer, Tokenizer::load(again.path()).unwrap()] {
+        assert!(tokenizer.has_chat_template());
+        let said = [Message::user("for")];
+        let error = tokenizer.encode_messages(&said, true).unwrap_err();
+        assert!(error.is_of_the_input());
+        let words = error.to_string();
+        for name in wanted {
+            assert!(words.contains(&format!("`{name}`")), "{words}");
+        }
+        match error {
+            Error::NoDefaultTemplate(names) => assert_eq!(names, wanted),
+            other => unreachable!("{other:?}"),
+        }
+        // Plain text needs none.
+        tokenizer.encode_messages(&said, false).unwrap();
+    }
+    add_model(folder);
+    let seen = inspect(folder).unwrap();
+    let written = serde_json::to_value(&seen).unwrap();
+    let why = written["chat_template"]["error"].as_str().unwrap();
+    assert!(why.contains(wanted[0]), "{why}");
+}
+
+/// transformers raises an error with the names, too.
+#[test]
+fn templates_of_which_none_is_the_default_are_an_error_that_names_them() {
+    for templates in [
+        json!([{"name": "tool_use", "template": "a"}, {"name": "rag", "template": "b"}]),
+        json!({"tool_use": "a", "rag": "b"}),
+    ] {
+        let folder = folder(&json!({"eos_token": "<|end|>", "chat_template": templates}));
+        assert_unchosen(folder.path(), &["rag", "tool_use"]);
+    }
+    // Files outrank the settings.
+    let folder = folder(&json!({"eos_token": "<|end|>", "chat_template": "settings"}));
+    let more = folder.path().join("additional_chat_templates");
+    std::fs::create_dir(&more).unwrap();
+    std::fs::write(more.join("rag.jinja"), "\u{feff}rag").unwrap();
+    std::fs::write(more.join("notes.txt"), "no template").unwrap();
+    assert_unchosen(folder.path(), &["rag"]);
+    std::fs::write(folder.path().join("chat_template.jinja"), "file").unwrap();
+    let tokenizer = Tokenizer::load(folder.path()).unwrap();
+    let again = tempfile::tempdir().unwrap();
+    tokenizer.save(again.path()).unwrap();
+    for tokenizer in [tokenizer, Tokenizer::load(again.path()).unwrap()] {
+        assert_eq!(tokenizer.render(&[Message::user("x")]).unwrap(), "file");
+    }
+}
+
+#[test]
+fn the_template_named_default_is_used() {
+    for templates in [
+        json!([{"name": "rag", "template": "b"}, {"name": "default", "template": "a"}]),
+        json!({"default": "a", "rag": "b"}),
+    ] {
+        let folder = folder(&json!({"eos_token": "<|end|>", "chat_template": templates}));
+        let tokenizer = Tokenizer::load(folder.path()).unwrap();
+        assert_eq!(tokenizer.render(&[Message::user("x")]).unwrap(), "a");
+    }
+}
+
 /// Templates that would overflow the stack of a thread, run for hours, or both. The caller has a small stack.
 #[test]
 fn a_hostile_template_ends_no_process() {

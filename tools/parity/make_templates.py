@@ -72,6 +72,8 @@ CASES = {
     "no tokens of Llama's class for bytes": dict(auto=True, template=NAMED, settings={"tokenizer_class": "LlamaTokenizer"},
                                                  config={"model_type": "llama"}),
     "tokens of Code Llama's class": dict(auto=True, template=NAMED, settings={"tokenizer_class": "CodeLlamaTokenizer"}, metaspace=True),
+    "tokens of Code Llama's class for gaps": dict(auto=True, template="[{{ prefix_token }}|{{ middle_token }}|{{ suffix_token }}|{{ eot_token }}|{{ fill_token }}]",
+                                                  settings={"tokenizer_class": "CodeLlamaTokenizer", "eot_token": None}, metaspace=True),
     "tokens of GPT-2's class": dict(auto=True, template=NAMED, settings={"tokenizer_class": "GPT2TokenizerFast"}, config={"model_type": "llama"}),
     "no tokens of an unknown class": dict(auto=True, template=NAMED, settings={"tokenizer_class": "NonesuchTokenizer"}),
     # Variables that are always defined.

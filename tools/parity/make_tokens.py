@@ -15,7 +15,8 @@ import transformers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 # The blanks at the ends, the two forms of é, the tokens within a text and the digits are read differently by different classes.
-TEXTS = ["for", " for  for ", "", "<s>for</s> for\n</s>\n[for]", "e\u0301 é 😀", "it's 1234;", "a<|task|> for <|plain|><|more|>b"]
+TEXTS = ["for", " for  for ", "", "<s>for</s> for\n</s>\n[for]", "e\u0301 é 😀", "it's 1234;", "a<|task|> for <|plain|><|more|>b",
+         "▁<PRE> for ▁<MID>b▁<EOT>"]
 
 SPECIAL = ["<unk>", "<s>", "</s>", "<|task|>"]
 
@@ -80,6 +81,44 @@ def added(content, **how):
     return {"content": content} | usual | how
 
 
+def in_file(base, tokens, **how):
+    """The part of `tokenizer.json` with these added tokens; `how` holds for `</s>` and `<|task|>`."""
+    vocab = files()[base["file"]]["model"]["vocab"]
+    entries = [added(token, **(how if token in ("</s>", "<|task|>") else {})) for token in tokens]
+    return {"added_tokens": [{"id": vocab.get(entry["content"], len(vocab))} | entry for entry in entries]}
+
+
+def described():
+    """Cases in which the files of a folder describe tokens differently, or name other tokens."""
+    classes = {name: base for name, base in CLASSES.items() if base not in (GPT2, BYTES_OF_LLAMA)}
+    for name, base in classes.items():
+        whole = {str(i): added(token) for i, token in enumerate(SPECIAL)}
+        for flag in ("lstrip", "rstrip", "single_word", "normalized", "special"):
+            how = {flag: flag != "special"}
+            yield f"{name}, {flag} by the settings", case(base, {"added_tokens_decoder": whole | {"2": added("</s>", **how)}})
+            yield f"{name}, {flag} of a token without a name", case(base, {"added_tokens_decoder": whole | {"3": added("<|task|>", **how)}})
+            # tokenizers 0.23 then writes such tokens into texts.
+            if base is not CHARACTERS or flag != "normalized":
+                yield f"{name}, {flag} by the file", case(base, {"added_tokens_decoder": whole}, change=in_file(base, SPECIAL, **how))
+            yield f"{name}, {flag} by the file alone", case(base, change=in_file(base, SPECIAL, **how))
+        less = {i: token for i, token in whole.items() if i != "3"}
+        yield f"{name}, a token that the settings lack", case(base, {"added_tokens_decoder": less})
+        yield f"{name}, settings without tokens", case(base, {"added_tokens_decoder": {}})
+        more = in_file(base, SPECIAL + ["<|more|>"])
+        yield f"{name}, more tokens in the file", case(base, change=more)
+        yield f"{name}, more tokens in the file that the settings lack", case(base, {"added_tokens_decoder": whole}, change=more)
+        twice = [{"__type": "AddedToken"} | added("<|plain|>", rstrip=True)]
+        yield f"{name}, a token named twice", case(base, {"mask_token": "<|plain|>", "extra_special_tokens": twice})
+        # Lists of the older file.
+        yield f"{name}, a list of the older file", case(base, older={"additional_special_tokens": ["<|more|>"]})
+        yield f"{name}, lists of both files", case(base, {"additional_special_tokens": ["<|plain|>"]}, older={"additional_special_tokens": ["<|more|>"]})
+        yield f"{name}, newer lists of both files", case(base, {"extra_special_tokens": ["<|plain|>"]}, older={"extra_special_tokens": ["<|more|>"]})
+    gaps = ("prefix_token", "middle_token", "suffix_token", "eot_token", "fill_token")
+    yield "Code Llama's class, no tokens for gaps", case(CODE_LLAMA, dict.fromkeys(gaps))
+    yield "Code Llama's class, tokens for gaps in the file", case(CODE_LLAMA, change=in_file(CODE_LLAMA, SPECIAL + ["▁<EOT>"]))
+    yield "Code Llama's class, a begin token that is new", case(CODE_LLAMA, {"bos_token": "<|more|>"})
+
+
 def cases():
     for name, base in CLASSES.items():
         # The tokens around a text.
@@ -97,13 +136,9 @@ def cases():
         more = {"261": added("<|more|>"), "4": added("<|plain|>")}
         yield f"{name}, more tokens", case(base, {"added_tokens_decoder": {str(i): added(t) for i, t in enumerate(SPECIAL)} | more})
         yield f"{name}, a pad token of its own", case(base, {"pad_token": "<|more|>"})
-        if base is not QWEN2:
-            # Qwen2's class adds its special tokens a second time, without their properties.
-            yield f"{name}, a token that takes blanks", case(base, {"pad_token": {"__type": "AddedToken"} | added("<|plain|>", lstrip=True)})
-        if base is not CODE_LLAMA:
-            # Code Llama's class first adds five tokens for gaps in a text. Its own files have them.
-            yield f"{name}, special tokens of its own", case(base, {"additional_special_tokens": ["<|more|>", "<|task|>"]})
-            yield f"{name}, special tokens by names", case(base, {"extra_special_tokens": {"image_token": "<|more|>"}, "box_token": "<|plain|>"})
+        yield f"{name}, a token that takes blanks", case(base, {"pad_token": {"__type": "AddedToken"} | added("<|plain|>", lstrip=True)})
+        yield f"{name}, special tokens of its own", case(base, {"additional_special_tokens": ["<|more|>", "<|task|>"]})
+        yield f"{name}, special tokens by names", case(base, {"extra_special_tokens": {"image_token": "<|more|>"}, "box_token": "<|plain|>"})
         yield f"{name}, a token of the older file", case(base, older={"pad_token": added("<|more|>")})
         yield f"{name}, special tokens as texts", case(base, {"split_special_tokens": True})
     for name, base in {"Llama's class": LLAMA, "Code Llama's class": CODE_LLAMA, "a class of characters": CHARACTERS}.items():
@@ -116,6 +151,7 @@ def cases():
         yield f"{name}, composed characters", case(base, change={"normalizer": part(normalizers.NFC())})
         yield f"{name}, digits one by one", case(base, change={"pre_tokenizer": DIGITS})
         yield f"{name}, another class named", case(base, {"tokenizer_class": "LlamaTokenizer"})
+    yield from described()
     yield "no settings", dict(file="bytes", settings={}, change={"post_processor": BEGIN})
 
 

@@ -7,6 +7,7 @@
 //! `tokenization_*.py` of the classes.
 
 use serde_json::{Map, Value, json};
+use tokenizers::PostProcessorWrapper;
 
 use crate::bpe::PIECES;
 use crate::tokenizer::token_text;
@@ -16,6 +17,31 @@ pub(crate) type Specials = &'static [(&'static str, &'static str)];
 
 /// A blank in the tokens of characters.
 const BLANK: &str = "\u{2581}";
+
+/// The text in place of a gap that Code Llama is to fill. transformers puts the parts of such a text into another order; here a
+/// text keeps its order.
+pub(crate) const FILL: &str = "<FILL_ME>";
+
+/// The special tokens of the classes of Llama.
+const LLAMA: [(&str, &str); 3] = [
+    ("bos_token", "<s>"),
+    ("eos_token", "</s>"),
+    ("unk_token", "<unk>"),
+];
+
+/// The special tokens of Code Llama's class for gaps in a text, in the order in which transformers adds them.
+pub(crate) const GAPS: [(&str, &str); 5] = [
+    ("prefix_token", "\u{2581}<PRE>"),
+    ("middle_token", "\u{2581}<MID>"),
+    ("suffix_token", "\u{2581}<SUF>"),
+    ("eot_token", "\u{2581}<EOT>"),
+    ("fill_token", FILL),
+];
+
+/// All special tokens of Code Llama's class.
+const CODE_LLAMA: [(&str, &str); 8] = [
+    LLAMA[0], LLAMA[1], LLAMA[2], GAPS[0], GAPS[1], GAPS[2], GAPS[3], GAPS[4],
+];
 
 /// A class of transformers' tokenizers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,25 +92,23 @@ impl Class {
                 ("eos_token", "<|endoftext|>"),
                 ("unk_token", "<|endoftext|>"),
             ],
-            Class::Llama | Class::CodeLlama => &[
-                ("bos_token", "<s>"),
-                ("eos_token", "</s>"),
-                ("unk_token", "<unk>"),
-            ],
+            Class::Llama => &LLAMA,
+            Class::CodeLlama => &CODE_LLAMA,
             Class::File => &[],
         }
     }
 
     /// Changes the content of `tokenizer.json` to what the class makes of it. `settings` has the special tokens of the
-    /// class, too.
-    pub fn rebuild(self, file: &mut Value, settings: &Value) {
+    /// class, too. Returns this class, or [`Class::File`] if the file stays as it is.
+    #[must_use]
+    pub fn rebuild(self, file: &mut Value, settings: &Value) -> Self {
         // These classes know merges alone. A file without them stays as it is.
         if !file["model"]["merges"].is_array() {
-            return;
+            return Class::File;
         }
         let blank = settings["add_prefix_space"].as_bool();
         let (normalizer, pre_tokenizer, decoder) = match self {
-            Class::File => return,
+            Class::File => return self,
             Class::Qwen2 => {
                 let pieces = json!({
                     "type": "Split", "pattern": {"Regex": PIECES}, "behavior": "Isolated", "invert": false,
@@ -131,10 +155,25 @@ impl Class {
         ] {
             file["model"][name] = value;
         }
+        self
+    }
+
+    /// Changes the tokens that a rebuilt tokenizer puts around a text to those of the class. The tokenizer has all its tokens.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn surround(
+        self,
+        tokenizer: &mut tokenizers::Tokenizer,
+        settings: &Value,
+    ) -> serde_json::Result<()> {
         // The only class with a default for `add_bos_token`, by which it replaces what the file puts around a text.
         if self == Class::CodeLlama {
-            file["post_processor"] = beginning(file, settings);
+            let around: PostProcessorWrapper =
+                serde_json::from_value(beginning(tokenizer, settings))?;
+            tokenizer.with_post_processor(Some(around));
         }
+        Ok(())
     }
 }
 
@@ -158,10 +197,10 @@ fn to_characters(strips: bool) -> Value {
 }
 
 /// Puts the begin token before a text, if there is one.
-fn beginning(file: &Value, settings: &Value) -> Value {
+fn beginning(tokenizer: &tokenizers::Tokenizer, settings: &Value) -> Value {
     let (mut before, mut tokens) = (Vec::new(), Map::new());
     if let Some(begin) = token_text(&settings["bos_token"])
-        && let Some(id) = number(file, &begin)
+        && let Some(id) = tokenizer.token_to_id(&begin)
     {
         before.push(json!({"SpecialToken": {"id": begin, "type_id": 0}}));
         let token = json!({"id": begin, "ids": [id], "tokens": [begin]});
@@ -171,11 +210,4 @@ fn beginning(file: &Value, settings: &Value) -> Value {
     let single = [&before[..], &[text("A", 0)]].concat();
     let pair = [&before[..], &[text("A", 0), text("B", 1)]].concat();
     json!({"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": tokens})
-}
-
-/// The id of a token in `tokenizer.json`.
-fn number(file: &Value, token: &str) -> Option<u64> {
-    let learned = file["model"]["vocab"][token].as_u64();
-    let mut added = file["added_tokens"].as_array().into_iter().flatten();
-    learned.or_else(|| added.find(|entry| entry["content"] == token)?["id"].as_u64())
 }

@@ -116,6 +116,12 @@ pub enum Error {
     /// The chat template cannot be read or applied.
     #[error("the chat template cannot be used")]
     ChatTemplate(#[source] minijinja::Error),
+    /// The folder has chat templates by names, and none is the default.
+    #[error(
+        "the model has chat templates named {}, and none named `default`: give the one to use this name in tokenizer_config.json, or put it into chat_template.jinja",
+        quoted(.0)
+    )]
+    NoDefaultTemplate(Vec<String>),
     /// The thread that renders the chat template cannot be started.
     #[error("the thread that renders the chat template cannot be started")]
     TemplateThread(#[source] std::io::Error),
@@ -171,6 +177,7 @@ impl Error {
             | Error::Input(_)
             | Error::Tokenizer { .. }
             | Error::ChatTemplate(_)
+            | Error::NoDefaultTemplate(_)
             | Error::Messages(_)
             | Error::Scores => true,
             Error::Write { .. }
@@ -182,6 +189,11 @@ impl Error {
             | Error::Stopped => false,
         }
     }
+}
+
+fn quoted(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
 }
 
 fn of_bytes(bytes: Option<u64>) -> String {

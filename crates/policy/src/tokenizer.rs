@@ -1,13 +1,15 @@
 //! Text to token ids and back, read from and written to Hugging Face folders.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Once;
 
 use serde_json::{Map, Value, json};
 
 use crate::added;
 use crate::chat::Message;
-use crate::class::{Class, Specials};
+use crate::class::{Class, FILL, Specials};
 use crate::config::TokenIds;
 use crate::error::{Error, Result};
 use crate::files;
@@ -16,6 +18,12 @@ use crate::template::Template;
 
 /// The file that may hold the chat template; it takes precedence over the settings.
 const TEMPLATE: &str = "chat_template.jinja";
+
+/// The folder of further chat templates, each in a file with its name. They take precedence over the settings, too.
+const TEMPLATES: &str = "additional_chat_templates";
+
+/// The name of the template that is used where there are several.
+const DEFAULT: &str = "default";
 
 /// Brackets and quantifiers that a pattern of `tokenizer.json` may have. Each may be a level of the stack for the compiler of
 /// patterns; those of models have some tens.
@@ -28,7 +36,12 @@ pub struct Tokenizer {
     eos: Vec<u32>,
     pad: Option<u32>,
     template: Option<Template>,
-    /// `tokenizer_config.json`, written back as read, with the special tokens that were read from other files.
+    /// The names of the chat templates if there are some and none is the default.
+    unchosen: Vec<String>,
+    /// True if transformers fills the gaps of texts for this tokenizer.
+    fills: bool,
+    /// `tokenizer_config.json`, written back as read, with the special tokens and the chat templates that were read from other
+    /// files.
     settings: Value,
     /// `generation_config.json`, likewise.
     generation: Value,
@@ -36,8 +49,8 @@ pub struct Tokenizer {
 
 impl Tokenizer {
     /// Opens `tokenizer.json` of a folder, and those of the following files that exist: `tokenizer_config.json`,
-    /// `special_tokens_map.json` (which older folders have), `generation_config.json`, `chat_template.jinja` and
-    /// `config.json` (for the end tokens).
+    /// `special_tokens_map.json` (which older folders have), `generation_config.json`, `chat_template.jinja`,
+    /// `additional_chat_templates` and `config.json` (for the end tokens).
     ///
     /// The texts get the token ids that transformers gives them: `tokenizer_class` may replace parts of `tokenizer.json`,
     /// and `add_bos_token` and `add_eos_token` do not count beside that file.
@@ -70,12 +83,16 @@ impl Tokenizer {
         let config = files::json_if_there(&origin.base.join("config.json"))?;
         let class = Class::of(&settings, &config, &text);
         complete(&mut settings, older, class.specials(), padding);
-        class.rebuild(&mut file, &settings);
+        let rebuilt = class.rebuild(&mut file, &settings);
+        let own = added::take(&mut file).map_err(|e| unreadable(e.into()))?;
         let inner = serde_json::from_value(file).map_err(|e| unreadable(e.into()));
         let mut inner: tokenizers::Tokenizer = inner?;
         inner.with_padding(None);
         inner.with_truncation(None).map_err(unreadable)?;
-        added::add(&mut inner, &settings, config["vocab_size"].as_u64());
+        let vocab_size = config["vocab_size"].as_u64();
+        added::add(&mut inner, &own, &settings, rebuilt, vocab_size);
+        let around = rebuilt.surround(&mut inner, &settings);
+        around.map_err(|e| unreadable(e.into()))?;
         let splits = settings["split_special_tokens"].as_bool();
         inner.set_encode_special_tokens(splits.unwrap_or_default());
         let named = |key: &str| token_text(&settings[key]);
@@ -86,15 +103,35 @@ impl Tokenizer {
             .unwrap_or_default();
         let pad = id(named("pad_token"))
             .or_else(|| ids(&generation["pad_token_id"]).and_then(|v| v.first().copied()));
-        let template = template_source(folder, &settings)?.map(|source| Template {
+        let own = own_templates(folder)?;
+        if let Some(templates) = own.in_settings() {
+            if settings.is_null() {
+                settings = Value::Object(Map::new());
+            }
+            if let Some(map) = settings.as_object_mut() {
+                map.insert("chat_template".into(), templates);
+            }
+        }
+        let source = own
+            .default
+            .or_else(|| template_in(&settings).map(str::to_owned));
+        let template = source.map(|source| Template {
             source,
             tokens: special_tokens(&settings),
         });
+        let unchosen = match &template {
+            Some(_) => Vec::new(),
+            None => template_names(&settings),
+        };
+        let fill = token_text(&settings["fill_token"]);
+        let fills = rebuilt == Class::CodeLlama && fill.as_deref() == Some(FILL);
         Ok(Tokenizer {
             inner,
             eos,
             pad,
             template,
+            unchosen,
+            fills,
             settings,
             generation,
         })
@@ -123,6 +160,8 @@ impl Tokenizer {
             inner,
             eos,
             template: None,
+            unchosen: Vec::new(),
+            fills: false,
             settings,
             generation,
         }
@@ -184,6 +223,14 @@ impl Tokenizer {
     }
 
     fn encoded(&self, text: &str, begins: bool) -> Result<Vec<u32>> {
+        static TOLD: Once = Once::new();
+        if self.fills && text.contains(FILL) {
+            TOLD.call_once(|| {
+                tracing::warn!(
+                    "a text contains `{FILL}`: Flopsmith keeps the order of the text and leaves the gap, where transformers would put the part after it first; write the tokens around the parts yourself"
+                );
+            });
+        }
         self.inner
             .encode_fast(text, begins)
             .map(|encoding| encoding.get_ids().to_vec())
@@ -216,8 +263,12 @@ impl Tokenizer {
     /// contents one after the other.
     ///
     /// # Errors
-    /// [`Error::Messages`] if the template refuses the messages, and [`Error::ChatTemplate`] if it fails otherwise.
+    /// [`Error::Messages`] if the template refuses the messages, [`Error::ChatTemplate`] if it fails otherwise, and
+    /// [`Error::NoDefaultTemplate`] if there are several templates and none is the default.
     pub fn render(&self, messages: &[Message]) -> Result<String> {
+        if !self.unchosen.is_empty() {
+            return Err(Error::NoDefaultTemplate(self.unchosen.clone()));
+        }
         match &self.template {
             Some(template) => template.render(messages),
             None => Ok(messages
@@ -255,9 +306,9 @@ impl Tokenizer {
         self.encode(&self.render(messages)?)
     }
 
-    /// True if the folder has a chat template.
+    /// True if the folder has a chat template, also if it does not say which of several is to be used.
     pub fn has_chat_template(&self) -> bool {
-        self.template.is_some()
+        self.template.is_some() || !self.unchosen.is_empty()
     }
 
     /// Tokens that end an answer.
@@ -300,7 +351,13 @@ fn complete(settings: &mut Value, older: Value, usual: Specials, padding: Option
     if !map.contains_key("added_tokens_decoder")
         && let Value::Object(older) = older
     {
-        map.extend(older.into_iter().filter(|(name, _)| is_token(name)));
+        for (name, value) in older {
+            if name == LISTED || name == LISTED_BEFORE {
+                list(map, &name, value);
+            } else if is_token(&name) {
+                map.insert(name, value);
+            }
+        }
     }
     for (name, token) in usual {
         map.entry(*name).or_insert_with(|| (*token).into());
@@ -309,6 +366,37 @@ fn complete(settings: &mut Value, older: Value, usual: Specials, padding: Option
         && !map.contains_key("pad_token")
     {
         map.insert("pad_token".into(), padding.into());
+    }
+}
+
+/// Special tokens without names of their own, and the setting that older folders have for them.
+const LISTED: &str = "extra_special_tokens";
+const LISTED_BEFORE: &str = "additional_special_tokens";
+
+/// Adds special tokens of `special_tokens_map.json` that are listed under this name. Older lists count where there is no other.
+fn list(map: &mut Map<String, Value>, name: &str, mut value: Value) {
+    let has_some = |list: &&Value| {
+        list.as_array().is_some_and(|list| !list.is_empty())
+            || list.as_object().is_some_and(|map| !map.is_empty())
+    };
+    let known = map.get(LISTED).filter(has_some);
+    let known = known.or_else(|| map.get(LISTED_BEFORE).filter(has_some));
+    for token in value.as_array_mut().into_iter().flatten() {
+        if let Some(token) = token.as_object_mut() {
+            token.insert("special".into(), true.into());
+        }
+    }
+    match (known.cloned(), value) {
+        (None, value) => {
+            map.insert(name.to_owned(), value);
+        }
+        (Some(Value::Array(mut all)), Value::Array(more)) if name == LISTED => {
+            let more = more.into_iter().filter(|token| !all.contains(token));
+            let more: Vec<Value> = more.collect();
+            all.extend(more);
+            map.insert(LISTED.into(), all.into());
+        }
+        _ => {}
     }
 }
 
@@ -359,10 +447,48 @@ fn ids(value: &Value) -> Option<Vec<u32>> {
     TokenIds::read(value).map(|ids| ids.to_vec())
 }
 
-/// The template from its own file, or else from the settings.
-fn template_source(folder: &Path, settings: &Value) -> Result<Option<String>> {
-    let own = files::text_if_there(&folder.join(TEMPLATE))?;
-    Ok(own.or_else(|| template_in(settings).map(str::to_owned)))
+/// The chat templates of a folder that have files of their own.
+struct OwnTemplates {
+    default: Option<String>,
+    others: BTreeMap<String, String>,
+}
+
+impl OwnTemplates {
+    /// All templates as the settings would have them; none if there are no others than the default.
+    fn in_settings(&self) -> Option<Value> {
+        let default = self.default.as_ref().map(|text| (DEFAULT, text));
+        let others = self.others.iter().map(|(name, text)| (name.as_str(), text));
+        let all = default.into_iter().chain(others);
+        let all = all.map(|(name, text)| json!({"name": name, "template": text}));
+        (!self.others.is_empty()).then(|| all.collect())
+    }
+}
+
+/// Reads the chat templates that have files of their own.
+fn own_templates(folder: &Path) -> Result<OwnTemplates> {
+    let mut others = BTreeMap::new();
+    let place = folder.join(TEMPLATES);
+    let unreadable = |source| Error::Read {
+        path: place.clone(),
+        source,
+    };
+    let entries = match std::fs::read_dir(&place) {
+        Ok(entries) => Some(entries),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => None,
+        Err(e) => return Err(unreadable(e)),
+    };
+    for entry in entries.into_iter().flatten() {
+        let path = entry.map_err(unreadable)?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        if let Some(name) = name.and_then(|name| name.strip_suffix(".jinja")) {
+            others.insert(name.to_owned(), files::text(&path)?);
+        }
+    }
+    let default = match others.remove(DEFAULT) {
+        Some(text) => Some(text),
+        None => files::text_if_there(&folder.join(TEMPLATE))?,
+    };
+    Ok(OwnTemplates { default, others })
 }
 
 /// The template text in the settings, or the template named `default` if the settings have several.
@@ -370,9 +496,23 @@ fn template_in(settings: &Value) -> Option<&str> {
     match &settings["chat_template"] {
         Value::Array(named) => named
             .iter()
-            .find(|t| t["name"] == "default")
+            .find(|t| t["name"] == DEFAULT)
             .and_then(|t| t["template"].as_str()),
-        Value::Object(named) => named.get("default").and_then(Value::as_str),
+        Value::Object(named) => named.get(DEFAULT).and_then(Value::as_str),
         text => text.as_str(),
     }
+}
+
+/// The names of the templates in the settings, if they have names.
+fn template_names(settings: &Value) -> Vec<String> {
+    let mut names: Vec<String> = match &settings["chat_template"] {
+        Value::Array(named) => named
+            .iter()
+            .filter_map(|t| t["name"].as_str().map(str::to_owned))
+            .collect(),
+        Value::Object(named) => named.keys().cloned().collect(),
+        _ => Vec::new(),
+    };
+    names.sort();
+    names
 }

@@ -6,6 +6,7 @@
 //! jobs/open/ID/answers.jsonl its answers so far, in the order in which they came
 //! jobs/done/ID/              the same, once all answers are there
 //! keys/DIGEST.json           the job of an idempotency key
+//! quotas/HOLDER.json         the candidates of a token, and the unfinished jobs that have them
 //! ```
 //!
 //! An order appears by one rename, and an answer is one write, so a process that is killed at any moment leaves jobs that
@@ -177,6 +178,11 @@ impl Journal {
     /// All answers of a job are there.
     pub fn finished(&self, id: &JobId) -> Result<()> {
         std::fs::rename(self.of("open", id), self.of("done", id))
+    }
+
+    /// True if there is a job of this id, finished or not.
+    pub fn has(&self, id: &JobId) -> bool {
+        self.of("open", id).exists() || self.of("done", id).exists()
     }
 
     /// A finished job; none if there is none of this id.

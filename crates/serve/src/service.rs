@@ -98,6 +98,7 @@ impl Service {
         most_waiting: usize,
         stopping: CancellationToken,
     ) -> io::Result<Self> {
+        let quotas = Quotas::open(cache.folder(), |job| journal.has(job))?;
         let service = Self {
             state: Mutex::default(),
             work: Condvar::new(),
@@ -106,7 +107,7 @@ impl Service {
             repeats: Mutex::default(),
             journal,
             best: Best::open(cache.folder()),
-            quotas: Quotas::open(cache.folder())?,
+            quotas,
             cache,
             circumstances,
             catalog,
@@ -132,7 +133,10 @@ impl Service {
         let (created, holder) = (kept.order.created_unix_ms, kept.order.holder);
         let job = Arc::new(Job::new(kept.id, created, holder, asked));
         let answered: Vec<usize> = kept.answers.iter().map(|answer| answer.index).collect();
-        let whole = job.add(kept.answers.into_iter().map(Arc::new).collect());
+        let answers: Vec<Arc<Answer>> = kept.answers.into_iter().map(Arc::new).collect();
+        // The earlier process was perhaps killed between an answer and this.
+        self.refund(&job, &answers);
+        let whole = job.add(answers);
         let units = (0..).zip(&request.candidates);
         let units = units.filter(|(index, _)| !answered.contains(index));
         let units = units.map(|(index, candidate)| {
@@ -210,14 +214,19 @@ impl Service {
             number,
             holder,
         };
+        // A process that is killed before the job is in the folder leaves a count that the next one gives back.
+        let created = job.created_unix_ms;
+        self.quotas.charge(holder, &job.id, units.len(), created);
         let begun = match idempotency {
             Some(wanted) => self.journal.note_key(wanted, &job.id),
             None => Ok(()),
         };
         begun
             .and_then(|()| self.journal.begin(&job.id, &order))
-            .map_err(|e| Refusal::storage(&e))?;
-        self.quotas.charge(holder, units.len(), job.created_unix_ms);
+            .map_err(|e| {
+                self.quotas.forget(holder, &job.id);
+                Refusal::storage(&e)
+            })?;
         self.enqueue(&job, (0..).zip(units).collect());
         Ok((job, false))
     }
@@ -397,8 +406,8 @@ impl Service {
                 && answer.reason.as_deref() != Some(withdrawn)
                 && missing.contains(&answer.index)
         });
-        let failed = failed.count();
-        self.quotas.refund(job.holder, failed, job.created_unix_ms);
+        let failed: Vec<usize> = failed.map(|answer| answer.index).collect();
+        self.quotas.refund(job.holder, &job.id, &failed);
     }
 
     /// All answers of a job are there.
@@ -411,6 +420,7 @@ impl Service {
             state.jobs.remove(&old);
         }
         drop(state);
+        self.quotas.settle(job.holder, &job.id);
         if let Err(error) = self.journal.finished(&job.id) {
             tracing::warn!(job = job.id.as_str(), %error, "a job cannot be marked as done");
         }

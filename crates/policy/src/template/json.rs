@@ -3,19 +3,25 @@
 
 use std::io::{self, Write};
 
-use minijinja::value::{Kwargs, Rest, Value, ValueKind};
+use minijinja::value::{Kwargs, Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
 
 use super::DEEPEST;
+use super::memory::Memory;
 
 /// The arguments of the filter, in the order of their positions.
 const ARGUMENTS: [&str; 4] = ["ensure_ascii", "indent", "separators", "sort_keys"];
 
-/// transformers' filter, with positional or named arguments.
-pub(super) fn tojson(value: &Value, places: Rest<Value>, named: Kwargs) -> Result<Value, Error> {
+/// transformers' filter, with positional or named arguments. The text is as long as memory allows.
+pub(super) fn tojson(
+    memory: &Memory,
+    value: &Value,
+    places: &[Value],
+    named: &Kwargs,
+) -> Result<Value, Error> {
     if places.len() > ARGUMENTS.len() {
         return Err(Error::from(ErrorKind::TooManyArguments));
     }
@@ -57,11 +63,12 @@ pub(super) fn tojson(value: &Value, places: Rest<Value>, named: Kwargs) -> Resul
         depth: 0,
         filled: false,
     };
-    let mut out = Vec::new();
+    let most = usize::try_from(memory.longest()).unwrap_or(usize::MAX);
+    let mut out = Bounded::of(most);
     let mut serializer = Serializer::with_formatter(&mut out, layout());
     if sorted {
         // The layout knows when a value nests too deeply to be copied.
-        let mut unseen = Serializer::with_formatter(io::sink(), layout());
+        let mut unseen = Serializer::with_formatter(Bounded::of(most), layout());
         value.serialize(&mut unseen).map_err(failed)?;
         let mut plain = serde_json::to_value(value).map_err(failed)?;
         plain.sort_all_objects();
@@ -69,7 +76,35 @@ pub(super) fn tojson(value: &Value, places: Rest<Value>, named: Kwargs) -> Resul
     } else {
         value.serialize(&mut serializer).map_err(failed)?;
     }
-    Ok(Value::from(String::from_utf8_lossy(&out).into_owned()))
+    let text = String::from_utf8_lossy(&out.text).into_owned();
+    Ok(Value::from(text))
+}
+
+/// A text of at most so many bytes.
+struct Bounded {
+    text: Vec<u8>,
+    most: usize,
+}
+
+impl Bounded {
+    fn of(most: usize) -> Self {
+        let text = Vec::new();
+        Self { text, most }
+    }
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.most - self.text.len() {
+            return Err(io::Error::other("it takes too much memory as text"));
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The indentation as text: a number of blanks, or the given text.

@@ -1,21 +1,28 @@
 //! Chat templates: Jinja with transformers' extensions.
 //!
 //! A template is a program in the folder of a model, which anybody may have written. Jinja's parser and its values recurse without
-//! a bound, and a thread that overflows its stack ends the whole process. So templates have limits here, and a thread whose stack
-//! is large enough for them.
+//! a bound, and a thread that overflows its stack ends the whole process, as a text does that doubles until memory ends. So
+//! templates have limits here, and a thread whose stack is large enough for them.
 
 mod blocks;
 mod clock;
 mod json;
+mod limited;
+mod memory;
 mod shown;
 
 use std::collections::BTreeMap;
 use std::thread::{self, Builder};
 
-use minijinja::{Environment, Error as Jinja, ErrorKind, Value};
+use minijinja::machinery::{self, CodeGenerator, Vm, WhitespaceConfig};
+use minijinja::{AutoEscape, Environment, Error as Jinja, ErrorKind, Value};
 
 use crate::chat::Message;
 use crate::error::{Error, Result};
+use memory::Memory;
+
+/// The template in messages.
+const NAME: &str = "the chat template";
 
 /// Bytes of the longest template that is read. Those of models have some thousands.
 const LONGEST: usize = 256 << 10;
@@ -23,15 +30,17 @@ const LONGEST: usize = 256 << 10;
 /// Words and signs of the longest tag that is read: the parser recurses through them.
 const LONGEST_TAG: usize = 5000;
 
-/// Instructions that a template may execute for itself and for each message. Those of models need some tens for each.
-const INSTRUCTIONS: u64 = 20_000;
-const INSTRUCTIONS_OF_MESSAGE: u64 = 500;
+/// Instructions that a template may execute for itself and for each message, with the checks of its values. Those of models need
+/// some tens for each.
+const INSTRUCTIONS: u64 = 40_000;
+const INSTRUCTIONS_OF_MESSAGE: u64 = 1000;
 
-/// Instructions that no template may exceed. Each may nest a value one level deeper, and to drop the value recurses through it.
-const MOST_INSTRUCTIONS: u64 = 200_000;
+/// Instructions that no template may exceed. Every other one, beside the check of its value, may nest a value one level deeper,
+/// and to drop the value recurses through it.
+const MOST_INSTRUCTIONS: u64 = 400_000;
 
-/// Bytes of the stack, which the system takes from memory only as far as it is used: 2.6 KiB for each instruction, and 20 KiB for
-/// each branch of the longest template, which is a level of the parser.
+/// Bytes of the stack, which the system takes from memory only as far as it is used: 2.6 KiB for each level of a value, and 20 KiB
+/// for each branch of the longest template, which is a level of the parser.
 const STACK: usize = 512 << 20;
 
 /// Lists and maps that are within others are written to this depth; Python's `json.dumps` ends soon after.
@@ -69,17 +78,24 @@ impl Template {
         thread::scope(|scope| {
             let named = Builder::new().name("template".into()).stack_size(STACK);
             let started = named.spawn_scoped(scope, || self.rendered(messages));
-            match started.map_err(Error::TemplateThread)?.join() {
-                Ok(rendered) => rendered,
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
+            let ended = started.map_err(Error::TemplateThread)?.join();
+            // A number that minijinja did not expect, for example. The panic has written its own message.
+            ended.unwrap_or_else(|_| {
+                let what = "the template made its engine panic";
+                Err(Error::ChatTemplate(Jinja::new(
+                    ErrorKind::InvalidOperation,
+                    what,
+                )))
+            })
         })
     }
 
     /// [`Template::render`] on the stack of the caller.
     fn rendered(&self, messages: &[Message]) -> Result<String> {
         let source = blocks::known(&self.source);
+        let memory = Memory::of(messages);
         let mut environment = environment();
+        memory::limit(&mut environment, &memory);
         let of_messages = INSTRUCTIONS_OF_MESSAGE.saturating_mul(messages.len() as u64);
         let instructions = INSTRUCTIONS.saturating_add(of_messages);
         environment.set_fuel(Some(instructions.min(MOST_INSTRUCTIONS)));
@@ -94,14 +110,34 @@ impl Template {
         context.insert("documents", Value::from(()));
         context.insert("messages", Value::from_serialize(messages));
         context.insert("add_generation_prompt", Value::from(true));
-        environment
-            .template_from_named_str("the chat template", &source)
-            .and_then(|template| template.render(context))
+        evaluated(&environment, &source, Value::from_serialize(&context))
+            .and_then(|text| memory.fits(text.len() as u64).map(|()| text))
             .map_err(|error| match raised(&error) {
                 Some(words) => Error::Messages(words),
                 None => Error::ChatTemplate(error),
             })
     }
+}
+
+/// The text of a template whose values are checked.
+fn evaluated(environment: &Environment<'_>, source: &str, context: Value) -> Result<String, Jinja> {
+    let whitespace = WhitespaceConfig {
+        lstrip_blocks: true,
+        trim_blocks: true,
+        ..WhitespaceConfig::default()
+    };
+    let parsed = machinery::parse(source, NAME, Default::default(), whitespace)?;
+    let mut generator = CodeGenerator::new(NAME, source);
+    generator.compile_stmt(&limited::statement(&parsed));
+    let (instructions, blocks) = generator.finish();
+    let mut text = String::new();
+    {
+        let mut out = machinery::make_string_output(&mut text);
+        let vm = Vm::new(environment);
+        let evaluated = vm.eval(&instructions, context, &blocks, &mut out, AutoEscape::None);
+        evaluated.map(drop)?;
+    }
+    Ok(text)
 }
 
 /// The words with which a template refuses messages.
@@ -125,15 +161,10 @@ fn environment<'a>() -> Environment<'a> {
     let mut environment = Environment::new();
     // An error would hold values of the template, which the caller would drop on its own stack.
     environment.set_debug(false);
-    environment.set_trim_blocks(true);
-    environment.set_lstrip_blocks(true);
-    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
     environment.add_function("raise_exception", |text: String| -> Result<Value, Jinja> {
         let raised = Raised(text.clone());
         Err(Jinja::new(ErrorKind::InvalidOperation, text).with_source(raised))
     });
     environment.add_function("strftime_now", clock::strftime_now);
-    environment.add_filter("tojson", json::tojson);
-    environment.set_formatter(shown::show);
     environment
 }

@@ -4,9 +4,11 @@ use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind, Output, State, escape_formatter};
 
 use super::DEEPEST;
+use super::memory::Memory;
 
-/// Writes the value of a template's expression.
+/// Writes the value of a template's expression within the limits of memory.
 pub(super) fn show(
+    memory: &Memory,
     out: &mut Output<'_>,
     state: &State<'_, '_>,
     value: &Value,
@@ -14,19 +16,25 @@ pub(super) fn show(
     match value.kind() {
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
             let mut text = String::new();
-            represent(&mut text, value, 0)?;
+            represent(memory, &mut text, value, 0)?;
+            memory.spend(text.len() as u64)?;
             out.write_str(&text).map_err(Error::from)
         }
-        _ => escape_formatter(out, state, value),
+        _ => {
+            let bytes = value.as_str().map_or(0, str::len);
+            memory.spend(bytes as u64)?;
+            escape_formatter(out, state, value)
+        }
     }
 }
 
 /// Writes a value that lies within `depth` others.
-fn represent(text: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
+fn represent(memory: &Memory, text: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
     if depth > DEEPEST {
         let what = "the value nests too deeply to be written";
         return Err(Error::new(ErrorKind::InvalidOperation, what));
     }
+    memory.fits(text.len() as u64)?;
     let depth = depth + 1;
     match (value.kind(), value.as_str()) {
         (_, Some(inner)) => quote(text, inner),
@@ -34,9 +42,9 @@ fn represent(text: &mut String, value: &Value, depth: usize) -> Result<(), Error
             text.push('{');
             for (place, key) in value.try_iter()?.enumerate() {
                 text.push_str(if place > 0 { ", " } else { "" });
-                represent(text, &key, depth)?;
+                represent(memory, text, &key, depth)?;
                 text.push_str(": ");
-                represent(text, &value.get_item(&key)?, depth)?;
+                represent(memory, text, &value.get_item(&key)?, depth)?;
             }
             text.push('}');
         }
@@ -44,7 +52,7 @@ fn represent(text: &mut String, value: &Value, depth: usize) -> Result<(), Error
             text.push('[');
             for (place, item) in value.try_iter()?.enumerate() {
                 text.push_str(if place > 0 { ", " } else { "" });
-                represent(text, &item, depth)?;
+                represent(memory, text, &item, depth)?;
             }
             text.push(']');
         }

@@ -191,6 +191,96 @@ fn a_template_that_cannot_be_used_is_told_by_an_inspection_and_stops_nothing_els
     }
 }
 
+/// Saves a model into a folder, so that the folder can be inspected.
+fn add_model(folder: &Path) {
+    Model::random(
+        Config::new(300, 16, 24, 2, 4, 2),
+        1,
+        Device::Cpu,
+        Kind::Float,
+    )
+    .unwrap()
+    .save(folder)
+    .unwrap();
+}
+
+/// Checks that a folder has templates of these names, and no default, also after it was saved again.
+fn assert_unchosen(folder: &Path, wanted: &[&str]) {
+    let tokenizer = Tokenizer::load(folder).unwrap();
+    let again = tempfile::tempdir().unwrap();
+    tokenizer.save(again.path()).unwrap();
+    for tokenizer in [tokenizer, Tokenizer::load(again.path()).unwrap()] {
+        assert!(tokenizer.has_chat_template());
+        let said = [Message::user("for")];
+        let error = tokenizer.encode_messages(&said, true).unwrap_err();
+        assert!(error.is_of_the_input());
+        let words = error.to_string();
+        for name in wanted {
+            assert!(words.contains(&format!("`{name}`")), "{words}");
+        }
+        match error {
+            Error::NoDefaultTemplate(names) => assert_eq!(names, wanted),
+            other => unreachable!("{other:?}"),
+        }
+        // Plain text needs none.
+        tokenizer.encode_messages(&said, false).unwrap();
+    }
+    add_model(folder);
+    let seen = inspect(folder).unwrap();
+    let written = serde_json::to_value(&seen).unwrap();
+    let why = written["chat_template"]["error"].as_str().unwrap();
+    assert!(why.contains(wanted[0]), "{why}");
+}
+
+/// transformers raises an error with the names, too.
+#[test]
+fn templates_of_which_none_is_the_default_are_an_error_that_names_them() {
+    for templates in [
+        json!([{"name": "tool_use", "template": "a"}, {"name": "rag", "template": "b"}]),
+        json!({"tool_use": "a", "rag": "b"}),
+    ] {
+        let folder = folder(&json!({"eos_token": "<|end|>", "chat_template": templates}));
+        assert_unchosen(folder.path(), &["rag", "tool_use"]);
+    }
+    // Files outrank the settings.
+    let folder = folder(&json!({"eos_token": "<|end|>", "chat_template": "settings"}));
+    let more = folder.path().join("additional_chat_templates");
+    std::fs::create_dir(&more).unwrap();
+    std::fs::write(more.join("rag.jinja"), "\u{feff}rag").unwrap();
+    std::fs::write(more.join("notes.txt"), "no template").unwrap();
+    assert_unchosen(folder.path(), &["rag"]);
+    std::fs::write(folder.path().join("chat_template.jinja"), "file").unwrap();
+    let tokenizer = Tokenizer::load(folder.path()).unwrap();
+    let again = tempfile::tempdir().unwrap();
+    tokenizer.save(again.path()).unwrap();
+    for tokenizer in [tokenizer, Tokenizer::load(again.path()).unwrap()] {
+        assert_eq!(tokenizer.render(&[Message::user("x")]).unwrap(), "file");
+    }
+}
+
+#[test]
+fn the_template_named_default_is_used() {
+    for templates in [
+        json!([{"name": "rag", "template": "b"}, {"name": "default", "template": "a"}]),
+        json!({"default": "a", "rag": "b"}),
+    ] {
+        let folder = folder(&json!({"eos_token": "<|end|>", "chat_template": templates}));
+        let tokenizer = Tokenizer::load(folder.path()).unwrap();
+        assert_eq!(tokenizer.render(&[Message::user("x")]).unwrap(), "a");
+    }
+}
+
+/// The text of a template. The caller has a small stack.
+fn render(template: &str, said: &[Message]) -> Result<String, Error> {
+    let folder = folder(&json!({"eos_token": "<|end|>", "chat_template": template}));
+    let tokenizer = Tokenizer::load(folder.path()).unwrap();
+    let small = std::thread::Builder::new().stack_size(256 << 10);
+    std::thread::scope(|scope| {
+        let render = || tokenizer.render(said);
+        small.spawn_scoped(scope, render).unwrap().join().unwrap()
+    })
+}
+
 /// Templates that would overflow the stack of a thread, run for hours, or both. The caller has a small stack.
 #[test]
 fn a_hostile_template_ends_no_process() {
@@ -239,13 +329,7 @@ fn a_hostile_template_ends_no_process() {
             None,
         ),
     ] {
-        let folder = folder(&json!({"eos_token": "<|end|>", "chat_template": template}));
-        let tokenizer = Tokenizer::load(folder.path()).unwrap();
-        let small = std::thread::Builder::new().stack_size(256 << 10);
-        let found = std::thread::scope(|scope| {
-            let render = || tokenizer.render(&[Message::user("x")]);
-            small.spawn_scoped(scope, render).unwrap().join().unwrap()
-        });
+        let found = render(&template, &[Message::user("x")]);
         match (words, found) {
             (None, found) => assert!(found.is_ok(), "{template:.50}: {found:?}"),
             (Some(words), Err(Error::ChatTemplate(why))) => {
@@ -257,6 +341,122 @@ fn a_hostile_template_ends_no_process() {
             (Some(_), found) => unreachable!("{template:.50}: {found:?}"),
         }
     }
+}
+
+/// Checks that a template ends with an error in these words.
+fn assert_fails(template: &str, words: &str) {
+    match render(template, &[Message::user("x")]) {
+        Err(Error::ChatTemplate(why)) => {
+            let why = format!("{why:?}");
+            assert!(why.contains(words), "{template:.90}: {why}");
+        }
+        found => unreachable!("{template:.90}: {found:?}"),
+    }
+}
+
+/// A text or a list that doubles takes all memory within some dozens of rounds.
+#[test]
+fn a_template_that_doubles_a_value_ends_with_an_error() {
+    for double in [
+        "ns.x ~ ns.x",
+        "ns.x + ns.x",
+        "ns.x * 1000",
+        "ns.x | replace('a', 'aa')",
+        "ns.x.replace('a', 'aa')",
+        "[ns.x, ns.x] | join",
+        "''.join([ns.x, ns.x])",
+        "'%s%s' | format(ns.x, ns.x)",
+        "'{0}{0}'.format(ns.x)",
+        "[ns.x, ns.x]",
+        "(ns.x, [[ns.x]])",
+        "{'a': ns.x, 'b': ns.x}",
+        "dict(a=ns.x, b=ns.x)",
+        "ns.x | list + ns.x | list",
+        "((ns.x if true) or '') ~ ns['x']",
+    ] {
+        let template = format!(
+            "{{% set ns = namespace(x='ab') %}}{{% for i in range(300) %}}{{% set ns.x = {double} %}}{{% endfor %}}"
+        );
+        assert_fails(&template, "too much memory");
+    }
+    let text = "x".repeat(100_000);
+    for template in [
+        "{% set ns = namespace(x='ab') %}{% for i in range(300) %}{% set ns.x %}{{ ns.x }}{{ ns.x }}{% endset %}{% endfor %}",
+        "{% macro m(x, n) %}{% if n %}{{ m(x ~ x, n - 1) }}{% endif %}{% endmacro %}{{ m('ab', 100) }}",
+        "{% macro m(x) %}{{ caller(x ~ x) }}{% endmacro %}{% macro n(x) %}{% call(y) m(x) %}{{ n(y) }}{% endcall %}{% endmacro %}{{ n('ab') }}",
+        &format!(
+            "{}b{}",
+            "{% filter replace('b', 'bb') %}".repeat(40),
+            "{% endfilter %}".repeat(40)
+        ),
+        &format!("{{% for i in range(5000) %}}{text}{{% endfor %}}"),
+        &format!("{{% for i in range(5000) %}}{{% raw %}}{text}{{% endraw %}}{{% endfor %}}"),
+    ] {
+        assert_fails(template, "too much memory");
+    }
+}
+
+#[test]
+fn a_step_that_takes_all_memory_at_once_ends_with_an_error() {
+    for template in [
+        "{{ ([1] * 1000000000000) ~ 'x' }}",
+        "{{ [1] * 1000000000000 }}",
+        "{{ [1] * 1000000000000 | int | abs }}",
+        "{{ ([1] * 1000000000000) | list }}",
+        "{% for x in ([1] * 1000000000000) | list %}{% endfor %}",
+        "{% set x = [1] * 1000000000000 %}",
+        "{{ '%99999999d' | format(1) }}",
+        "{{ '%.70000f' | format(1.5) }}",
+        "{{ '{:>99999999}'.format(1) }}",
+        "{{ 'a' | indent(99999999999, true) }}",
+        "{{ 'a' | indent(width=99999999999, first=true) }}",
+        "{{ [1] | batch(99999999999, 'x') | list }}",
+        "{{ [1] | slice(99999999999) | list }}",
+        "{{ messages | tojson(indent='x' * 900000) }}",
+        "{{ messages | tojson(separators=('x' * 900000, 'x' * 900000), sort_keys=true) }}",
+        // minijinja computes products of constants before a template runs.
+        &"{{ 'x' * 99999999 }}".repeat(10_000),
+    ] {
+        assert_fails(template, "too much memory");
+    }
+    for template in [
+        "{% set ns = namespace() %}{% set ns.x = ns %}{{ ns ~ '' }}",
+        "{% set ns = namespace() %}{% set ns.x = [ns] %}{{ ns ~ '' }}",
+        "{% set ns = namespace() %}{% set ns.x, y = ns, 1 %}{{ ns ~ '' }}",
+    ] {
+        assert_fails(template, "a namespace within");
+    }
+    // pycompat counts for ever.
+    let counted = render("{{ 'ab'.count('') }}", &[Message::user("x")]);
+    assert_eq!(counted.unwrap(), "3");
+}
+
+/// The limits grow with the messages.
+#[test]
+fn a_long_conversation_is_no_hostile_template() {
+    let said: Vec<Message> = (0..300)
+        .map(|n| Message::user(format!("{n} {}", "für ".repeat(250))))
+        .collect();
+    let wanted: String = said
+        .iter()
+        .map(|said| format!("<{}>{}\n", said.role, said.content))
+        .collect();
+    for template in [
+        "{% for m in messages %}{{ '<' ~ m.role ~ '>' ~ m.content ~ '\n' }}{% endfor %}",
+        "{% set ns = namespace(text='') %}{% for m in messages %}{% set ns.text = ns.text ~ '<' ~ m.role ~ '>' ~ m.content ~ '\n' %}{% endfor %}{{ ns.text }}",
+        "{% set ns = namespace(all=[]) %}{% for m in messages %}{% set ns.all = ns.all + [m] %}{% endfor %}{% for m in ns.all %}<{{ m['role'] }}>{{ m.content }}{{ '\n' }}{% endfor %}",
+        "{% macro turn(m) %}<{{ m.role }}>{{ m.content }}{{ '\n' }}{% endmacro %}{% for m in messages if m.role != 'x' %}{{ turn(m) if messages | length > loop.index0 }}{% endfor %}",
+    ] {
+        assert_eq!(render(template, &said).unwrap(), wanted, "{template}");
+    }
+    let json = render(
+        "{{ messages | tojson(ensure_ascii=true, indent=4) }}",
+        &said,
+    )
+    .unwrap();
+    let back: Vec<Value> = serde_json::from_str(&json).unwrap();
+    assert_eq!(back.len(), said.len());
+    assert_eq!(back[7]["content"], said[7].content);
 }
 
 #[test]

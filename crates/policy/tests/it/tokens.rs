@@ -74,7 +74,7 @@ fn read(tokenizer: &Tokenizer, text: &str) -> Read {
 #[test]
 fn texts_become_the_ids_that_transformers_gives_them() {
     let expected = expected();
-    assert!(expected.cases.len() > 130, "{}", expected.cases.len());
+    assert!(expected.cases.len() > 270, "{}", expected.cases.len());
     let mut wrong = Vec::new();
     for case in &expected.cases {
         let folder = folder(&expected.files, case);
@@ -122,6 +122,61 @@ fn a_token_that_the_model_has_no_place_for_stays_text() {
     assert_eq!(without.token_to_id("<|more|>"), None);
     let ids = without.encode(text).unwrap();
     assert!(ids.len() > 2, "{ids:?}");
+    assert_eq!(without.decode(&ids).unwrap(), text);
+}
+
+/// Where transformers puts the part of a text after a gap before the other one.
+#[test]
+fn a_gap_in_a_text_moves_no_part_of_the_text() {
+    let expected = expected();
+    let name = "Code Llama's class";
+    let case = expected.cases.into_iter().find(|case| case.name == name);
+    let mut case = case.unwrap();
+    let size = expected.files["characters"]["model"]["vocab"]
+        .as_object()
+        .unwrap()
+        .len();
+    // As a folder that transformers saved.
+    let gaps = [
+        "\u{2581}<PRE>",
+        "\u{2581}<MID>",
+        "\u{2581}<SUF>",
+        "\u{2581}<EOT>",
+    ];
+    let tokens = ["<unk>", "<s>", "</s>", "<|task|>"].into_iter().zip(0..);
+    let added = gaps.into_iter().chain(["<FILL_ME>"]).zip(size..);
+    let added: Vec<Value> = tokens
+        .chain(added)
+        .map(|(content, id)| {
+            json!({
+                "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
+                "normalized": false, "special": true,
+            })
+        })
+        .collect();
+    case.change.insert("added_tokens".into(), added.into());
+    let folder = folder(&expected.files, &case);
+    let text = "for(<FILL_ME>)[1];";
+    let with = Tokenizer::load(folder.path()).unwrap();
+    let fill = with.token_to_id("<FILL_ME>").unwrap();
+    let ids = with.encode_prompt(text).unwrap();
+    assert!(ids.contains(&fill), "{ids:?}");
+    let read = with.decode_with_specials(&ids).unwrap();
+    assert!(read.starts_with("<s>") && read.ends_with(text), "{read}");
+    // The models that fill gaps have no place for this token.
+    let mut config = Config::new(i64::from(fill), 16, 24, 2, 4, 2);
+    config.model_type = "llama".into();
+    Model::random(config, 1, Device::Cpu, Kind::Float)
+        .unwrap()
+        .save(folder.path())
+        .unwrap();
+    let config = Config::load(folder.path()).unwrap();
+    let without = fitting_tokenizer(folder.path(), &config).unwrap();
+    assert_eq!(without.token_to_id("<FILL_ME>"), None);
+    for gap in gaps {
+        assert_eq!(without.token_to_id(gap), with.token_to_id(gap), "{gap}");
+    }
+    let ids = without.encode(text).unwrap();
     assert_eq!(without.decode(&ids).unwrap(), text);
 }
 

@@ -313,8 +313,10 @@ async fn policy_source(context: &Arc<Context>) -> Result<Box<dyn Source>, flopsm
 }
 
 #[cfg(not(feature = "torch"))]
-async fn policy_source(_: &Arc<Context>) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
-    Err(flopsmith_actors::Error::Generator(
+fn policy_source(
+    _: &Arc<Context>,
+) -> std::future::Ready<Result<Box<dyn Source>, flopsmith_actors::Error>> {
+    std::future::ready(Err(flopsmith_actors::Error::Generator(
         "this build has no libtorch: build it with the `torch` feature".into(),
-    ))
+    )))
 }

@@ -65,14 +65,81 @@ fn failures_of_the_machine_do_not_count_after_a_restart() {
         let outcomes = ["infrastructure", "rejected", "infrastructure"];
         let results = done.json()["results"].clone();
         assert_eq!(column(results.as_array().unwrap(), "outcome"), outcomes);
-        let evaluate = |count: usize| {
-            let body = programs(&vec!["right 40"; count]).to_string();
-            server.ask("POST /v1/evaluate", &[FIRST], &body)
-        };
-        assert_eq!(evaluate(left + 1).refused(429), "quota");
-        assert_eq!(evaluate(left).status, 200);
-        assert_eq!(evaluate(1).refused(429), "quota");
+        assert_left(&server, left);
     }
+}
+
+/// Checks that the first token of a server may send so many candidates more.
+fn assert_left(server: &Server, left: usize) {
+    let evaluate = |count: usize| {
+        let body = programs(&vec!["right 40"; count]).to_string();
+        server.ask("POST /v1/evaluate", &[FIRST], &body)
+    };
+    assert_eq!(evaluate(left + 1).refused(429), "quota");
+    assert_eq!(evaluate(left).status, 200);
+    assert_eq!(evaluate(1).refused(429), "quota");
+}
+
+/// A server whose evaluations wait at a gate, with a job of the first token, and the job's path.
+fn waiting(place: &Path, sources: &[&str]) -> (Server, Sender<()>, String) {
+    let (open, mut options) = gate();
+    options.token = Some(TWO);
+    let server = Server::start(place, options);
+    let begun = server.ask("POST /v1/jobs", &[FIRST], &programs(sources).to_string());
+    assert_eq!(begun.status, 202, "{begun:?}");
+    let job = begun.header("location").unwrap().to_owned();
+    (server, open, job)
+}
+
+/// Stops a server without another answer.
+fn stop(mut server: Server, open: Sender<()>) {
+    server.service.stopping().cancel();
+    drop(open);
+    server.stop();
+}
+
+#[test]
+fn a_process_that_is_killed_around_an_answer_gives_each_candidate_back_once() {
+    for killed_before_the_refund in [true, false] {
+        let place = tempfile::tempdir().unwrap();
+        let (server, open, job) = waiting(place.path(), &["jail", "wrong", "jail"]);
+        let quotas = std::fs::read_dir(place.path().join("quotas")).unwrap();
+        let counted: Vec<(PathBuf, Vec<u8>)> = quotas
+            .map(|file| file.unwrap().path())
+            .map(|path| (path.clone(), std::fs::read(path).unwrap()))
+            .collect();
+        assert_eq!(counted.len(), 1, "{counted:?}");
+        open.send(()).unwrap();
+        // Two candidates have the first program.
+        let done = || server.ask(&format!("GET {job}"), &[FIRST], "").json()["done"].clone();
+        wait_until(|| done() == 2);
+        stop(server, open);
+        if killed_before_the_refund {
+            let (path, before) = &counted[0];
+            assert_ne!(std::fs::read(path).unwrap(), *before);
+            std::fs::write(path, before).unwrap();
+        }
+        // Two processes read the same answers.
+        let (open, mut options) = gate();
+        options.token = Some(TWO);
+        let server = Server::start(place.path(), options);
+        stop(server, open);
+        let server = Server::start(place.path(), with_tokens());
+        let done = server.ask(&format!("GET {job}?wait=25"), &[FIRST], "");
+        assert_eq!(done.json()["done"], 3, "{done:?}");
+        assert_left(&server, 2);
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_before_a_job_is_in_the_folder_gives_its_candidates_back() {
+    let place = tempfile::tempdir().unwrap();
+    let (server, open, job) = waiting(place.path(), &["wrong", "jail"]);
+    stop(server, open);
+    let id = job.rsplit('/').next().unwrap();
+    std::fs::remove_dir_all(place.path().join("jobs/open").join(id)).unwrap();
+    let server = Server::start(place.path(), with_tokens());
+    assert_left(&server, 3);
 }
 
 #[test]

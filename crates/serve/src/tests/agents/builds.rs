@@ -98,3 +98,53 @@ fn a_question_that_waits_ends_with_the_input() {
     // The evaluation ends, and with it the service.
     drop(open);
 }
+
+#[test]
+fn builds_are_explained_over_http_within_the_same_bounds() {
+    let place = tempfile::tempdir().unwrap();
+    let (open, options) = gate();
+    let server = Server::start(place.path(), options);
+    let send = |id: u64, source: &str| {
+        let params = json!({ "name": "explain_build", "arguments": of_build(source, "assembly") });
+        let message =
+            json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        server.send("POST /mcp", &[], &message.to_string())
+    };
+    let held = call(1, "evaluate", right(1)).to_string();
+    let evaluation = server.send("POST /mcp", &["Accept: text/event-stream"], &held);
+    wait_until(|| server.service.turn().now_or_never().is_none());
+    let asked: Vec<_> = (2..5).map(|id| send(id, &format!("int x{id};"))).collect();
+    // These requests take the same way to the catalogue, and do not wait for the machine.
+    let described = call(9, "problem", json!({ "problem": "dgemm" })).to_string();
+    for _ in 0..20 {
+        assert_eq!(server.ask("POST /mcp", &[], &described).status, 200);
+    }
+    assert!(server.seen.lock().unwrap().is_empty());
+    open.send(()).unwrap();
+    for (id, stream) in (2..5).zip(asked) {
+        let answer = Reply::read(stream).json();
+        assert_eq!(answer["id"], id, "{answer}");
+        let text = format!("Assembly of int x{id};");
+        assert_eq!(answer["result"]["structuredContent"]["text"], text);
+    }
+    let evaluated = Reply::read(evaluation);
+    assert!(evaluated.body.contains("structuredContent"));
+    assert_eq!(server.seen.lock().unwrap()[0], "right 1");
+    let broken = Reply::read(send(6, "broken")).json();
+    assert_eq!(broken["result"]["isError"], true, "{broken}");
+    let reason = &broken["result"]["structuredContent"]["reason"];
+    assert_eq!(*reason, "compile_error");
+    // A service with a token explains nothing without it.
+    let other = tempfile::tempdir().unwrap();
+    let options = Options {
+        token: Some(TOKEN),
+        ..Options::default()
+    };
+    let guarded = Server::start(other.path(), options);
+    let question = call(1, "explain_build", of_build("int x;", "remarks")).to_string();
+    assert_eq!(
+        guarded.ask("POST /mcp", &[], &question).refused(401),
+        "unauthorized"
+    );
+    assert!(guarded.seen.lock().unwrap().is_empty());
+}

@@ -116,6 +116,26 @@ def measuring_programs_and_variables_of_tests_are_documented(_):
     assert not unknown, f"no page and no other script names {sorted(unknown)}"
 
 
+def comments_hold_no_examples_that_nobody_runs(_):
+    """`scripts/test.sh` runs no doc tests: each would be linked by itself. So a block of code in a comment names its language."""
+    doc = re.compile(r"^\s*//[/!](.*)$")
+    found, blocks = [], 0
+    for path in [*(docs.ROOT / "crates").glob("**/*.rs"), *(docs.ROOT / "fuzz/fuzz_targets").glob("*.rs")]:
+        is_open = is_blank = False
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            text = doc.match(line)
+            fence = text and re.match(r"\s*(?:```+|~~~+)\s*(\w*)", text[1])
+            opens = bool(fence) and not is_open
+            blocks += opens
+            # rustdoc also takes lines behind an empty one for code if four blanks begin them.
+            indented = text and is_blank and not is_open and re.match(r" {5}\s*\S", text[1])
+            if indented or (opens and fence[1] not in ("text", "toml", "sh", "json")):
+                found.append(f"{path.relative_to(docs.ROOT)}:{number}")
+            is_open ^= bool(fence)
+            is_blank = bool(text) and not text[1].strip()
+    assert blocks >= 5 and not found, f"name the language (text, toml, sh, json), or write a unit test: {found}"
+
+
 def maps_are_short(_):
     lengths = {name: len((docs.ROOT / name).read_text().splitlines()) for name in ("README.md", "ARCHITECTURE.md")}
     assert max(lengths.values()) <= 150, f"at most 150 lines, and not {lengths}"
@@ -179,7 +199,7 @@ if __name__ == "__main__":
     sys.exit(run_all("docs", (
         summary_lists_every_page_once, summary_names_pages_by_their_titles, every_relative_link_leads_somewhere, answers_to_threads_name_their_places,
         every_weakness_says_where_its_size_comes_from, first_runs_take_the_times_and_sizes_of_their_settings, crates_with_several_test_programs_are_named, every_page_is_linked_from_another_one,
-        measuring_programs_and_variables_of_tests_are_documented, maps_are_short,
+        measuring_programs_and_variables_of_tests_are_documented, comments_hold_no_examples_that_nobody_runs, maps_are_short,
         architecture_names_the_crates_that_each_crate_uses, extending_names_the_sources_that_name_variants,
         links_that_lead_nowhere_are_found, links_of_the_site_stay_on_the_site,
     )))

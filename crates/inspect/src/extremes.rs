@@ -284,6 +284,13 @@ fn long_sources_are_judged() {
             many("n++;", 50_000),
             many("switch(n){}", 5000)
         ),
+        // Calls of members, and objects that follow from each other.
+        format!("n = n{};", many(".f()", 20_000)),
+        format!("while (n) {{ {} }}", many("s=s->next;s.f(n);", 5000)),
+        format!(
+            "while (n) {{ {} s.f(n); }}",
+            numbered(5000, |k| format!("s{k}=s{}+s.x;", k + 1))
+        ),
         format!("int x=0{};", many(",x=1", 20_000)),
         many("switch ", 10_000),
         // Functions within functions, and functions that are values.
@@ -306,6 +313,8 @@ fn long_sources_are_judged() {
         // C++.
         many("using ", 10_000),
         many("namespace ", 10_000),
+        many("virtual ", 10_000),
+        many("struct ", 10_000),
         many("std::reduce<", 10_000),
         format!("struct x {{}}; {}", many("x::reduce ", 20_000)),
         many("[]{};", 200),
@@ -324,6 +333,14 @@ fn long_sources_are_judged() {
             numbered(5000, |k| format!("static void f{k}(int a) {{}}\n")),
             numbered(5000, |k| format!("f{k},")),
             many("p(1);", 50_000)
+        ),
+        // Functions that call a member of their argument by way of each other.
+        format!(
+            "static void f0(S *s) {{ s->run(); }}\n{}{ENTRY} {{ while (n) f3000(s); }}\n",
+            numbered(3000, |k| format!(
+                "static void f{}(S *s) {{ f{k}(s); }}\n",
+                k + 1
+            ))
         ),
         // Macros.
         numbered(50_000, |k| format!("#define A{k} 1\n")),

@@ -12,5 +12,7 @@ mod extremes;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod object_audit;
+#[cfg(test)]
+mod page;
 pub mod scan;
 mod stack;

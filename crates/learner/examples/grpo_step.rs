@@ -1,6 +1,8 @@
 //! Measures whole GRPO steps with known rewards: sampling, advantages, one update. Prints one JSON object.
 //!
-//!     grpo_step CONFIG.json [--samples 64] [--group 8] [--prompt 24] [--tokens 256] [--steps 4]
+//! ```text
+//! grpo_step CONFIG.json [--samples 64] [--group 8] [--prompt 24] [--tokens 256] [--steps 4]
+//! ```
 //!
 //! CONFIG.json is a Qwen2 config.json; weights are random and every completion runs to its full length. A step's
 //! prompts are different, and a group answers each. Seconds are the mean wall time of all steps but the first.

@@ -1,6 +1,8 @@
 //! Measures training speed on the shapes of a plain PyTorch loop. Prints one JSON object.
 //!
-//!     train_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--micro POSITIONS] [--workers N] [--lora RANK] [--recompute 1] [--dtype float32] [--device cpu]
+//! ```text
+//! train_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--micro POSITIONS] [--workers N] [--lora RANK] [--recompute 1] [--dtype float32] [--device cpu]
+//! ```
 //!
 //! CONFIG.json is a Qwen2 config.json; weights are random and all rows have the same length. A step is one GRPO update
 //! on `--batch` rows; tokens/s counts all positions, and the figure is the best of `--steps`.

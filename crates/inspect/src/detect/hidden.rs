@@ -1,15 +1,18 @@
 //! Loops without a loop statement.
 //!
 //! The detection derives the loop nest from `for`, `while` and `do`. Backward jumps, computed jumps, cases inside
-//! loops, a `switch` in a loop that steps through states, functions that choose the next function, and recursive
-//! functions also make loops, but the detection cannot derive the order and blocks of such loops from the text. This
+//! loops, a `switch` in a loop that steps through states, functions that choose the next function, objects with functions
+//! that a loop goes through, and recursive functions also make loops, but the detection cannot derive the order and blocks of such loops from the text. This
 //! module finds them by tokens, because text that the grammar cannot parse must not hide one.
 
 mod chosen;
+mod linked;
 mod states;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+
+use flopsmith_problem::Language;
 
 use super::tidy;
 use crate::scan::token::{Kind, Token, partners, too_deep};
@@ -41,8 +44,9 @@ const LOOPING: &[&str] = &[
     "transform_exclusive_scan",
 ];
 
-/// The first loop that the walk does not follow.
-pub(super) fn find(all: &[Token<'_>], is_cxx: bool) -> Option<Hidden> {
+/// The first loop that the walk does not follow. Fortran is given as its text in C, in which no member is a function.
+pub(super) fn find(all: &[Token<'_>], language: Language) -> Option<Hidden> {
+    let is_cxx = language == Language::Cxx;
     if let Some(at) = too_deep(all) {
         let what = "the brackets of the source nest too deeply to follow: a loop in them".into();
         return Some(Hidden { at, what });
@@ -56,6 +60,9 @@ pub(super) fn find(all: &[Token<'_>], is_cxx: bool) -> Option<Hidden> {
         cases(all, &opened),
         states::find(all, &opened, &functions, &within),
         chosen::find(all, &functions),
+        (!language.is_fortran())
+            .then(|| linked::find(all, &functions, &within, is_cxx))
+            .flatten(),
         recursion(all, &functions),
         algorithms(all, &functions).filter(|_| is_cxx),
     ];
@@ -65,6 +72,8 @@ pub(super) fn find(all: &[Token<'_>], is_cxx: bool) -> Option<Hidden> {
 /// The definition of a function.
 struct Function<'t> {
     name: &'t str,
+    /// The token of its name.
+    head: usize,
     /// The tokens between its braces.
     body: Range<usize>,
 }
@@ -80,6 +89,7 @@ fn functions<'t>(all: &[Token<'t>], opened: &[Option<usize>]) -> Vec<Function<'t
             let end = closing.get(&at).copied().unwrap_or(all.len());
             found.push(Function {
                 name: all[name].text,
+                head: name,
                 body: at + 1..end,
             });
         }

@@ -137,7 +137,7 @@ pub(crate) fn detect_here(
         broken,
         unread,
     } = walked(&user.text, &lines, problem, language)?;
-    let jumps = hidden::find(&all, is_cxx).map(|h| (user.line_at(h.at), h.what));
+    let jumps = hidden::find(&all, language).map(|h| (user.line_at(h.at), h.what));
     found.hidden = jumps.or(wrapped(&facts)).or(cut(&facts));
     if found.hidden.is_some() {
         found.unsure = Some(

@@ -88,22 +88,85 @@ fn prefetching(mnemonic: M) -> bool {
     )
 }
 
+/// Instructions that no kernel may contain, with what they are for.
+const FORBIDDEN: &[(&[M], &str)] = &[
+    (
+        &[
+            M::Syscall,
+            M::Sysenter,
+            M::Int,
+            M::Int1,
+            M::Sysret,
+            M::Sysexit,
+        ],
+        "system calls",
+    ),
+    (
+        &[M::Rdtsc, M::Rdtscp, M::Rdpmc, M::Rdpid],
+        "reading clocks and counters",
+    ),
+    (
+        &[M::Rdfsbase, M::Rdgsbase, M::Wrfsbase, M::Wrgsbase],
+        "accessing the thread's own data",
+    ),
+    (
+        &[
+            M::Ldmxcsr,
+            M::Vldmxcsr,
+            M::Fldcw,
+            M::Fldenv,
+            M::Popfq,
+            M::Popf,
+        ],
+        "changing the processor's state",
+    ),
+    (
+        &[
+            M::Xrstor,
+            M::Xrstor64,
+            M::Fxrstor,
+            M::Fxrstor64,
+            M::Xsave,
+            M::Xsave64,
+        ],
+        "saving or restoring the processor's state",
+    ),
+    (
+        &[M::Clflush, M::Clflushopt, M::Clwb, M::Cldemote],
+        "flushing caches",
+    ),
+    (&[M::Xbegin, M::Xend], "transactions"),
+    (
+        &[
+            M::Hlt,
+            M::In,
+            M::Out,
+            M::Umwait,
+            M::Tpause,
+            M::Monitorx,
+            M::Mwaitx,
+        ],
+        "halting, waiting or port access",
+    ),
+];
+
 fn forbidden(mnemonic: M) -> Option<&'static str> {
-    Some(match mnemonic {
-        M::Syscall | M::Sysenter | M::Int | M::Int1 | M::Sysret | M::Sysexit => "system calls",
-        M::Rdtsc | M::Rdtscp | M::Rdpmc | M::Rdpid => "reading clocks and counters",
-        M::Rdfsbase | M::Rdgsbase | M::Wrfsbase | M::Wrgsbase => "accessing the thread's own data",
-        M::Ldmxcsr | M::Vldmxcsr | M::Fldcw | M::Fldenv | M::Popfq | M::Popf => {
-            "changing the processor's state"
-        }
-        M::Xrstor | M::Xrstor64 | M::Fxrstor | M::Fxrstor64 | M::Xsave | M::Xsave64 => {
-            "saving or restoring the processor's state"
-        }
-        M::Clflush | M::Clflushopt | M::Clwb | M::Cldemote => "flushing caches",
-        M::Xbegin | M::Xend => "transactions",
-        M::Hlt | M::In | M::Out | M::Umwait | M::Tpause | M::Monitorx | M::Mwaitx => {
-            "halting, waiting or port access"
-        }
-        _ => return None,
-    })
+    let mut all = FORBIDDEN.iter();
+    let found = all.find(|(mnemonics, _)| mnemonics.contains(&mnemonic))?;
+    Some(found.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page;
+
+    #[test]
+    fn the_page_names_each_forbidden_instruction() {
+        let all = FORBIDDEN.iter().flat_map(|(mnemonics, what)| {
+            let names = mnemonics.iter().map(|m| format!("{m:?}").to_lowercase());
+            names.map(move |name| (name, *what))
+        });
+        page::compare("Refused instructions", &[all.collect()]);
+    }
 }

@@ -128,7 +128,16 @@ fn refusal(function: &str, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page;
     use crate::scan::token::tokens;
+
+    #[test]
+    fn the_page_names_each_function_that_releases() {
+        page::compare(
+            "Functions that clean up",
+            &[page::names(RELEASES.iter().copied())],
+        );
+    }
 
     #[test]
     fn a_long_chain_of_calls_is_followed_to_its_end() {

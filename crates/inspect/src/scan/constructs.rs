@@ -54,7 +54,7 @@ const CONSTRUCTS: &[(&str, &str)] = &[
     ("asm", "inline assembly"),
     ("__asm", "inline assembly"),
     ("__asm__", "inline assembly"),
-    ("__declspec", "`__declspec`"),
+    ("__declspec", "the attribute list of other compilers"),
     ("__builtin_return_address", "reading the call stack"),
     ("__builtin_frame_address", "reading the call stack"),
     ("__builtin_extract_return_addr", "reading the call stack"),
@@ -212,6 +212,11 @@ const SYMBOL_PREFIXES: &[&str] = &[
     "acc_",
 ];
 
+/// Names of BLAS, without the letter of their type and the underscore of Fortran.
+const BLAS: &[&str] = &[
+    "gemm", "gemv", "axpy", "symm", "syrk", "trsm", "trmm", "ger",
+];
+
 /// Refuses constructs that are not permitted; `entry` is the candidate's own function.
 pub fn check(user: &UserText, entry: &str, language: Language) -> Result<(), Failure> {
     let tokens = tokens(&user.text);
@@ -325,12 +330,9 @@ pub(super) fn follows(tokens: &[Token<'_>], at: usize, sign: &str) -> bool {
 
 /// True for BLAS names in Fortran's form: `dgemm_`, `sgemv_` and so on.
 fn is_blas(word: &str) -> bool {
-    const NAMES: [&str; 8] = [
-        "gemm", "gemv", "axpy", "symm", "syrk", "trsm", "trmm", "ger",
-    ];
     word.strip_suffix('_')
         .and_then(|w| w.strip_prefix(['s', 'd', 'c', 'z']))
-        .is_some_and(|w| NAMES.contains(&w))
+        .is_some_and(|w| BLAS.contains(&w))
 }
 
 /// Checks one `__attribute__((…))`, whose first word stands at `start`. `functions` are those of the source, once they
@@ -390,4 +392,38 @@ fn attributes<'a, 't>(
         }
     }
     refuse(tokens[0].at, "`__attribute__` without its end".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page;
+
+    #[test]
+    fn the_page_names_each_word_and_function_of_the_lists() {
+        page::compare(
+            "Words of C and C++",
+            &[
+                page::with_reasons(CONSTRUCTS),
+                page::beginnings_with_reasons(CONSTRUCT_PREFIXES),
+            ],
+        );
+        let blas = BLAS.iter().map(|name| format!("?{name}_"));
+        page::compare(
+            "Functions of C and C++",
+            &[
+                page::names(SYMBOLS.iter().copied()),
+                page::beginnings(SYMBOL_PREFIXES.iter().copied()),
+                page::names(blas.collect::<Vec<_>>().iter().map(String::as_str)),
+            ],
+        );
+        page::compare(
+            "Permitted attributes",
+            &[
+                page::names(ATTRIBUTES.iter().copied()),
+                page::prefixed("[[", cxx::STANDARD.iter().copied()),
+                page::names(["cleanup"]),
+            ],
+        );
+    }
 }

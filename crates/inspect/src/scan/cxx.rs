@@ -12,7 +12,7 @@ use super::token::{Kind, Token};
 use super::{UserText, refused};
 
 /// Standard attributes, which affect only the optimiser's assumptions and the compiler's warnings.
-const STANDARD: &[&str] = &[
+pub(super) const STANDARD: &[&str] = &[
     "nodiscard",
     "maybe_unused",
     "likely",
@@ -224,6 +224,7 @@ mod tests {
 
     use super::super::constructs;
     use super::*;
+    use crate::page;
 
     fn look(text: &str) -> Result<(), Failure> {
         let mut user = UserText::default();
@@ -232,6 +233,24 @@ mod tests {
         }
         let user = user.without_separators().with_braces(Language::Cxx);
         constructs::check(&user, "dgemm", Language::Cxx)
+    }
+
+    #[test]
+    fn the_page_names_each_word_of_the_lists() {
+        page::compare(
+            "Words of C++ alone",
+            &[
+                page::with_reasons(WORDS),
+                page::beginnings(LIBRARY.iter().copied()),
+                page::names([
+                    "throw",
+                    "import",
+                    "module",
+                    "operator new",
+                    "operator delete",
+                ]),
+            ],
+        );
     }
 
     #[test]

@@ -101,36 +101,74 @@ const UNDERSTOOD: &[&str] = &[
     "nounroll_and_jam",
 ];
 
+/// Second words of the permitted `#pragma GCC`, apart from `visibility`.
+const GCC: &[&str] = &[
+    "unroll",
+    "ivdep",
+    "novector",
+    "diagnostic",
+    "warning",
+    "error",
+];
+
+/// Words that no `#pragma omp` may have: offloading is not part of a kernel for the CPU.
+const OMP: &[&str] = &["target", "requires", "allocate", "interop"];
+
+/// Second words of `#pragma clang` that give all functions an attribute or a section, which is more than a hint.
+const CLANG: &[&str] = &["attribute", "section"];
+
 /// True if this pragma may stand in a program.
 fn is_known(pragma: &Pragma) -> bool {
     let word = |at: usize| pragma.words.get(at).map_or("", String::as_str);
     match word(0) {
         "GCC" => match word(1) {
-            "unroll" | "ivdep" | "diagnostic" | "novector" | "warning" | "error" => true,
             // The linker exports only the entry, so a pragma that requests more visibility is refused.
             "visibility" => {
                 word(2) == "pop" || (word(2) == "push" && matches!(word(4), "hidden" | "internal"))
             }
-            _ => false,
+            second => GCC.contains(&second),
         },
-        // Offloading is not part of a CPU kernel.
-        "omp" => !pragma
-            .words
-            .iter()
-            .any(|w| matches!(w.as_str(), "target" | "requires" | "allocate" | "interop")),
-        // A pragma that gives all functions an attribute, or a section, is more than a hint.
-        "clang" => !matches!(word(1), "attribute" | "section"),
+        "omp" => !pragma.words.iter().any(|w| OMP.contains(&w.as_str())),
+        "clang" => !CLANG.contains(&word(1)),
         first => !UNDERSTOOD.contains(&first),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::raw::TRACELESS;
     use super::*;
+    use crate::page;
 
     fn known(text: &str) -> bool {
         let words = tokens(text).iter().map(|t| t.text.to_owned()).collect();
         is_known(&Pragma { line: 1, words })
+    }
+
+    #[test]
+    fn the_page_names_each_pragma_of_the_lists() {
+        let of = |words: &[&'static str]| page::names(words.iter().copied());
+        page::compare(
+            "Refused pragmas",
+            &[
+                of(UNDERSTOOD),
+                of(TRACELESS),
+                page::prefixed("omp ", OMP.iter().copied()),
+                page::prefixed("clang ", CLANG.iter().copied()),
+                of(&["GCC"]),
+            ],
+        );
+        page::compare(
+            "Permitted pragmas of gcc",
+            &[
+                page::prefixed("GCC ", GCC.iter().copied()),
+                of(&[
+                    "GCC visibility push(hidden)",
+                    "GCC visibility push(internal)",
+                    "GCC visibility pop",
+                ]),
+            ],
+        );
     }
 
     #[test]

@@ -10,6 +10,29 @@ use super::refused;
 use super::text::{self, Line, Quote};
 use super::token::tokens;
 
+/// Trigraphs that may end a line or a comment, or begin a directive.
+const TRIGRAPHS: &[&str] = &["??=", "??/", "??(", "??'"];
+
+/// Trigraphs for braces. They end no comment and no line, so comments may contain them.
+const BRACES: &[&str] = &["??<", "??>"];
+
+/// Directives that read files.
+const READING: &[&str] = &["include_next", "import", "embed"];
+
+/// Words that look for files.
+const LOOKING: &[&str] = &["__has_include", "__has_embed"];
+
+/// Words of pragmas that leave no trace in preprocessed text.
+pub(super) const TRACELESS: &[&str] = &[
+    "dependency",
+    "poison",
+    "push_macro",
+    "pop_macro",
+    "system_header",
+    "include_alias",
+    "include_instead",
+];
+
 /// A source whose directives are harmless.
 pub struct Raw {
     /// The source's lines as the preprocessor sees them.
@@ -54,10 +77,7 @@ pub fn check_text(source: &str, problem: &Problem) -> Result<(), Failure> {
 pub fn check(source: &str, problem: &Problem, language: Language) -> Result<Raw, Failure> {
     check_text(source, problem)?;
     // If a compiler flag enables trigraphs, they are replaced before any other processing.
-    if let Some(at) = ["??=", "??/", "??(", "??'"]
-        .iter()
-        .find_map(|t| source.find(t))
-    {
+    if let Some(at) = TRIGRAPHS.iter().find_map(|t| source.find(t)) {
         let line = source[..at].matches('\n').count() as u32 + 1;
         return Err(refused(
             CandidateFault::ForbiddenConstruct,
@@ -67,8 +87,7 @@ pub fn check(source: &str, problem: &Problem, language: Language) -> Result<Raw,
     }
 
     let lines = text::lines(source);
-    // The trigraphs for braces end no comment and no line, so comments may contain them.
-    let brace = |l: &&text::Line| l.text.contains("??<") || l.text.contains("??>");
+    let brace = |l: &&text::Line| BRACES.iter().any(|brace| l.text.contains(brace));
     if let Some(line) = lines.iter().find(brace) {
         return Err(refused(
             CandidateFault::ForbiddenConstruct,
@@ -123,7 +142,7 @@ pub fn check(source: &str, problem: &Problem, language: Language) -> Result<Raw,
                 }
                 defines_before_include |= defined;
             }
-            "include_next" | "import" | "embed" => {
+            name if READING.contains(&name) => {
                 let what = format!("`#{name}` is not permitted");
                 return Err(refused(CandidateFault::ForbiddenInclude, line.number, what));
             }
@@ -142,7 +161,7 @@ pub fn check(source: &str, problem: &Problem, language: Language) -> Result<Raw,
         }
     }
     for line in &lines {
-        for word in ["__has_include", "__has_embed"] {
+        for word in LOOKING {
             if line.text.contains(word) {
                 let what = format!("`{word}` looks for files and is not permitted");
                 return Err(refused(CandidateFault::ForbiddenInclude, line.number, what));
@@ -249,15 +268,6 @@ fn conditions(lines: &[Line]) -> Result<(), Failure> {
 
 /// Refuses pragmas that leave no trace in preprocessed text, both as directives and as operators.
 fn pragmas(lines: &[Line]) -> Result<(), Failure> {
-    const TRACELESS: [&str; 7] = [
-        "dependency",
-        "poison",
-        "push_macro",
-        "pop_macro",
-        "system_header",
-        "include_alias",
-        "include_instead",
-    ];
     let operators = lines
         .iter()
         .any(|l| l.text.contains("_Pragma") || l.text.contains("__pragma"));
@@ -347,5 +357,34 @@ fn include(
             );
             Err(refused(CandidateFault::ForbiddenInclude, line, what))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page;
+
+    #[test]
+    fn the_page_names_each_directive_and_trigraph_of_the_lists() {
+        let of = |words: &[&'static str]| page::names(words.iter().copied());
+        page::compare(
+            "Refused directives and spellings",
+            &[
+                of(TRIGRAPHS),
+                of(BRACES),
+                page::prefixed("#", READING.iter().copied()),
+                of(LOOKING),
+                of(&[
+                    "#line N",
+                    "# 12 \"file\" 1 3",
+                    "##",
+                    "%:",
+                    "#",
+                    "R\"(",
+                    "1'0",
+                ]),
+            ],
+        );
     }
 }

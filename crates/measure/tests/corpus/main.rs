@@ -91,6 +91,7 @@ mod clang;
 #[expect(dead_code, reason = "some of it is for the tests of single stages")]
 mod fixtures;
 mod harmless;
+mod ideas;
 mod mutate;
 mod program;
 mod stages;

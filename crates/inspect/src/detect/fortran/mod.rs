@@ -13,7 +13,7 @@ mod sections;
 mod statements;
 mod symbols;
 
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Language, Problem};
 
 use crate::scan::Statement;
 use crate::scan::fortran::tokens::{closing, outside, text};
@@ -50,7 +50,7 @@ impl AsC {
 pub(super) fn as_c(statements: &[Statement], problem: &Problem) -> AsC {
     let mut out = AsC::default();
     procedures::write(statements, problem, &mut out);
-    let calls = super::hidden::find(&tokens(&out.text), false);
+    let calls = super::hidden::find(&tokens(&out.text), Language::Fortran);
     let calls = calls.map(|hidden| {
         let row = out.text[..hidden.at]
             .bytes()

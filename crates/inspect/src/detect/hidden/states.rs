@@ -405,7 +405,7 @@ fn is_always_reached(begin: &[Token<'_>], keeps: bool) -> bool {
 }
 
 /// The variable whose address the `&` at this place takes; none if it takes that of an element, or is another operator.
-fn addressed<'t>(all: &[Token<'t>], at: usize) -> Option<&'t str> {
+pub(super) fn addressed<'t>(all: &[Token<'t>], at: usize) -> Option<&'t str> {
     let before = |by: usize| at.checked_sub(by).and_then(|place| all.get(place));
     let is_unary = before(1).is_none_or(|token| match token.text {
         "return" => true,
@@ -425,7 +425,7 @@ fn addressed<'t>(all: &[Token<'t>], at: usize) -> Option<&'t str> {
     (is_unary && text(all, place + 1) != "[").then_some(name.text)
 }
 
-fn is_assignment(sign: &str) -> bool {
+pub(super) fn is_assignment(sign: &str) -> bool {
     matches!(
         sign,
         "=" | "+=" | "-=" | "*=" | "/=" | "%=" | "&=" | "|=" | "^=" | "<<=" | ">>="

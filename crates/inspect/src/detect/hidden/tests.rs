@@ -2,7 +2,11 @@ use super::*;
 use crate::scan::token::tokens;
 
 fn what(source: &str, is_cxx: bool) -> Option<String> {
-    find(&tokens(source), is_cxx).map(|hidden| hidden.what)
+    let language = match is_cxx {
+        true => Language::Cxx,
+        false => Language::C,
+    };
+    find(&tokens(source), language).map(|hidden| hidden.what)
 }
 
 #[test]
@@ -232,6 +236,101 @@ fn jumps_that_repeat_nothing_are_no_loops() {
         "enum class step { reduce, transform }; void f(step s) { if (s == step::reduce) g(); }",
         "void f() { for (;;) { auto max = std::max(a, b); c[i].max = d[j].max(x); a.rows = b.rows(); sum = [sum](int i) { return i; }(1); } }",
         "void f(int reduce, int n) { if (reduce < n && n > (reduce)) g(); }",
+    ] {
+        assert_eq!(what(source, true), None, "{source}");
+    }
+}
+
+#[test]
+fn loops_that_go_from_object_to_object_run_through_states() {
+    let in_c = [
+        "void f(S *s, int n) { while (s) s = s->run(n); }",
+        "void f(S *s, int n) { while (s) s = s->run(s, n); }",
+        "void f(S *s, int n) { for (; s; s = (*s->run)(n)) ; }",
+        "void f(S *s, int n) { do { s = (s->run)(n); } while (s); }",
+        "void f(S *s, int n) { while ((s = (S *)s->run(n))); }",
+        "void f(S *s, int n) { while (s) if (s->run) s = s->run(n); else s = 0; }",
+        "void f(S *s, int n) { while (s) (int){0}, s = s->run(n); }",
+        "void f(S *s, int n) { while (s) s = s->run[0](n); }",
+        "void f(S *s, int n) { while (s) s += s->run(n); }",
+        "void f(S **s, int n) { while (*s) *s = (*s)->run(n); }",
+        "void f(M *m, int n) { while (m->s) m->s = m->s->run(n); }",
+        "void f(S s, int n) { while (s.run) s = s.run(n); }",
+        // The next state comes from the object and not from its function.
+        "void f(S *s, int n) { for (s = &a; s; s = s->next) s->run(n); }",
+        "void f(S *s, int n) { S *p; while (s) { p = s; s = p->next; p->run(n); } }",
+        "void f(S *s, int n) { while (s) { table[s->kind](n); s = s->next; } }",
+        "void f(S *s, int n) { while (s) s = (n ? s->run : g)(n); }",
+        // By way of other variables and of numbers.
+        "void f(S *s, int n) { while (s) { S *t = s->run(n); s = t; } }",
+        "void f(S *s, int n) { while (s) { F g = s->run; s = g(n); } }",
+        "void f(int n) { int s = 0; while (s < 2) s = st[s].run(n); }",
+        "void f(int n) { int s = 0; while (s < 2) { S *p = &st[s]; s = p->run(n); } }",
+        "void f(int n) { int i = 0; while (i < 9) { st[i].run(n); i = next[i]; } }",
+        // By their addresses.
+        "void f(S *s, int n) { while (s) s->run(&s, n); }",
+        "void f(S *s, int n) { while (s) (*s).run(&s, n); }",
+        "void f(S *s, int n) { S **p = &s; while (s) s->run(p, n); }",
+        // Behind functions of the source.
+        "static S *step(S *s, int n) { return s->run(n); } void f(S *s, int n) { while (s) s = step(s, n); }",
+        "static S *step(s, n) S *s; int n; { return s->run(n); } void f(S *s, int n) { while (s) s = step(s, n); }",
+        "static S *a(S *s) { return s->run(1); } static S *b(int n, S *s) { return a(s); } void f(S *s) { while (s) s = b(1, s); }",
+        "static S *step(F g, int n) { return g(n); } void f(S *s, int n) { while (s) s = step(s->run, n); }",
+        "static S *step(S *(*g)(int), int n) { return g(n); } void f(S *s, int n) { while (s) s = step(s->run, n); }",
+    ];
+    let in_cxx = [
+        "struct S { S *(*run)(int); }; void f(S *s, int n) { while (s) s = s->run(n); }",
+        "struct S { F run; }; void f(S *s, int n) { while (s) s = s->run(n); }",
+        "struct S { F run{}; }; void f(S s, int n) { while (n) s = s.run(n); }",
+        "struct S { virtual S *run(int n) { return 0; } }; void f(S *s, int n) { while (s) s = s->run(n); }",
+        "struct S { S *(S::*run)(int); }; void f(S *s, int n) { while (s) s = (s->*s->run)(n); }",
+        "struct S { S *(*go)(int); S *run(int n) { return go(n); } }; void f(S *s, int n) { while (s) s = s->run(n); }",
+        "struct S { S *(*go)(int); S *run(int n) { return this->go(n); } }; void f(S *s, int n) { while (s) s = s->run(n); }",
+        "struct S { F run; }; void f(S *s, int n) { while (s) { S *t{s->next}; s->run(n); s = t; } }",
+        "struct S { F run; }; void f(S *s, int n) { while (s) { auto g(s->run); s = g(n); } }",
+    ];
+    let all = in_c.map(|source| (source, false)).into_iter();
+    for (source, is_cxx) in all.chain(in_cxx.map(|source| (source, true))) {
+        let found = what(source, is_cxx);
+        assert!(
+            found
+                .as_ref()
+                .is_some_and(|found| found.contains("from one object to the next")),
+            "{source}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn objects_that_hold_data_or_stay_the_same_make_no_states() {
+    for source in [
+        // A list without a call of its members.
+        "void f(S *s, int n) { for (s = &a; s; s = s->next) x += s->value; }",
+        "void f(S *s, int n) { for (s = &a; s; s = s->next) g(s->value); }",
+        "void f(S *s, int n) { for (s = &a; s->x; s = s->next) if (s->x) (*g)(n); }",
+        // A table of functions, with a constant, and in one object.
+        "void f(int n) { for (int i = 0; i < n; i++) c[i] = table[2](c[i]); }",
+        "void f(O *o, int n) { for (int i = 0; i < n; i++) c[i] = o->run[2](c[i]); }",
+        "void f(O *o, int n) { for (int i = 0; i < n; i++) c[i] = o->run(c[i]); }",
+        "void f(O *o, int n) { for (int i = 0; i < n; i++) o->sum = o->add(o->sum, c[i]); }",
+        "void f(O o, int n) { for (int i = 0; i < n; i++) o.run(&o, i); }",
+        "static void k(O *o, double *p) { o->run(p); } void f(O *o, double *p, int n) { for (int i = 0; i < n; i++) { k(o, p); p = p + 4; } }",
+        // Counters walk along tables of objects.
+        "void f(int n) { for (int i = 0; i < n; i++) st[i].run(n); }",
+        "void f(int n) { for (int i = 1; i < n; i = i * 2) st[i].run(n); }",
+        "void f(int n) { for (int i = 0; i < n; i += 4) { S *p = st + i; p->run(n); } }",
+        "void f(int n) { for (int i = 0; i < n; i++) { for (s = a; s < e; s++) s->run(n); } }",
+        // No loop is around the call.
+        "void f(S *s, int n) { s = s->run(n); for (int i = 0; i < n; i++) c[i] = 0; }",
+    ] {
+        assert_eq!(what(source, false), None, "{source}");
+    }
+    for source in [
+        "struct V { double x[4]; V add(V o) const { return o; } }; void f(V v, int n) { for (int i = 0; i < n; i++) v = v.add(w); }",
+        "void f(int n) { for (int i = 0; i < n; i++) { auto row = m.row(i); sum += row.dot(x); row = row.subspan(1); } }",
+        "struct M { int size; double *data; }; void f(M m) { for (auto v = a.begin(); v != a.end(); v = v.next()) x += v.size(); }",
+        "struct L { L *next() { return p; } L *p; }; void f(L *l) { for (; l; l = l->next()) x++; }",
+        "template <class B> void each(int n, B b) { for (int i = 0; i < n; i++) b(i); } void f(int n) { for (int j = 0; j < n; j++) { auto body = [&](int i) { c[i] = c[i] + a[j]; }; each(n, body); } }",
     ] {
         assert_eq!(what(source, true), None, "{source}");
     }

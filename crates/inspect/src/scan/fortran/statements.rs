@@ -6,7 +6,9 @@ use flopsmith_problem::FORTRAN_MODULES;
 use flopsmith_protocol::{CandidateFault, Failure};
 
 use super::tokens::{closing, step, text};
-use super::words::{CALLED, DECLARATIONS, ENDS, HEADS, HINTS, PLAIN, REFUSED, WORDS};
+use super::words::{
+    BEYOND, CALLED, DECLARATIONS, ENDS, FUNCTIONS, HEADS, HINTS, PLAIN, PREFIXES, REFUSED, WORDS,
+};
 use super::{Statement, Token};
 use crate::scan::token::Kind;
 use crate::scan::{Pragma, refused};
@@ -21,7 +23,6 @@ pub(super) fn check(statements: &[Statement]) -> Result<(), Failure> {
 
 /// Refuses directives that do more than distribute work or give a hint.
 pub(super) fn check_directives(directives: &[Pragma]) -> Result<(), Failure> {
-    const BEYOND: [&str; 5] = ["target", "requires", "allocate", "interop", "declare"];
     for directive in directives {
         let second = directive.words.get(1).map_or("", String::as_str);
         let good = if directive.starts_with(&["omp"]) {
@@ -92,18 +93,12 @@ impl<'s> Own<'s> {
             .filter(|(_, t)| t.kind == Kind::Word)
         {
             let word = token.text.as_str();
-            if let Some((_, what)) = WORDS.iter().find(|(w, _)| *w == word) {
-                return construct(line, format!("{what}: `{word}` is not permitted"));
-            }
-            if word.starts_with("ieee_") {
-                return construct(
-                    line,
-                    format!("changing the floating-point state: `{word}` is not permitted"),
-                );
-            }
             let called = text(tokens, at + 1) == "(";
-            if word == "loc" && called {
-                return construct(line, "addresses: `loc` is not permitted".into());
+            let exact = WORDS.iter().find(|(w, _)| *w == word);
+            let begins = || PREFIXES.iter().find(|(begin, _)| word.starts_with(begin));
+            let function = || FUNCTIONS.iter().find(|(w, _)| called && *w == word);
+            if let Some((_, what)) = exact.or_else(begins).or_else(function) {
+                return construct(line, format!("{what}: `{word}` is not permitted"));
             }
             if word == "transfer" && called && self.pointers {
                 return construct(

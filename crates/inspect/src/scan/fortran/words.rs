@@ -168,8 +168,17 @@ pub(super) const WORDS: &[(&str, &str)] = &[
     ("omp_set_num_threads", "changing the number of threads"),
 ];
 
+/// Beginnings of words with the same effects.
+pub(super) const PREFIXES: &[(&str, &str)] = &[("ieee_", "changing the floating-point state")];
+
+/// Functions with the same effects. Other uses of these words are names of the source.
+pub(super) const FUNCTIONS: &[(&str, &str)] = &[("loc", "addresses")];
+
 /// Intrinsic procedures that may be called as subroutines.
 pub(super) const CALLED: &[&str] = &["move_alloc", "mvbits"];
 
 /// First words of permitted compiler directives. Other compiler directives set attributes of symbols.
 pub(super) const HINTS: &[&str] = &["unroll", "ivdep", "vector", "novector"];
+
+/// Words that no directive of OpenMP may have.
+pub(super) const BEYOND: &[&str] = &["target", "requires", "allocate", "interop", "declare"];

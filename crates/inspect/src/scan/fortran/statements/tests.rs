@@ -4,6 +4,7 @@ use flopsmith_problem::Language;
 
 use super::super::lines;
 use super::*;
+use crate::page;
 
 fn look(source: &str, language: Language) -> Result<(), Failure> {
     let found = lines::split(source, language)?;
@@ -211,4 +212,64 @@ fn deep_nesting_does_not_overflow_the_stack() {
         let _ = look(&source, Language::Fortran);
         let _ = look(&format!("{long}y = 1"), Language::Fortran);
     }
+}
+
+#[test]
+fn the_page_names_each_statement_and_word_of_the_lists() {
+    let of = |words: &[&'static str]| page::names(words.iter().copied());
+    page::compare(
+        "Permitted statements of Fortran",
+        &[
+            of(DECLARATIONS),
+            of(HEADS),
+            of(PLAIN),
+            page::prefixed("end ", ENDS.iter().copied()),
+            of(&["if", "where", "forall", "elsewhere", "block"]),
+            of(&["end", "module", "use", "call"]),
+        ],
+    );
+    let refused = REFUSED.iter().flat_map(|(words, why)| {
+        let words = words.iter();
+        words.map(move |word| ((*word).to_owned(), *why))
+    });
+    page::compare(
+        "Refused statements of Fortran",
+        &[refused.collect(), of(&["include", "block data", "bind"])],
+    );
+    page::compare(
+        "Refused words of Fortran",
+        &[
+            page::with_reasons(WORDS),
+            page::beginnings_with_reasons(PREFIXES),
+            page::with_reasons(FUNCTIONS),
+            of(&["transfer"]),
+        ],
+    );
+    let hints = HINTS.iter().map(|hint| format!("!GCC$ {hint}"));
+    let hints: Vec<String> = hints.collect();
+    page::compare(
+        "Permitted directives of Fortran",
+        &[
+            page::names(hints.iter().map(String::as_str)),
+            of(&["!$omp"]),
+        ],
+    );
+    page::compare(
+        "Refused directives of Fortran",
+        &[
+            page::prefixed("!$omp ", BEYOND.iter().copied()),
+            of(&["!GCC$"]),
+        ],
+    );
+}
+
+#[test]
+fn intrinsic_procedures_and_modules_of_the_page_are_those_of_the_lists() {
+    page::compare(
+        "Permitted procedures and modules of Fortran",
+        &[
+            page::names(CALLED.iter().copied()),
+            page::names(FORTRAN_MODULES.iter().copied()),
+        ],
+    );
 }

@@ -14,6 +14,10 @@ use crate::elite::Elite;
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
 
+/// Share of the fastest program's speed from which a new best of a cell is measured again beyond the limit for a step. The
+/// many slow programs that open cells early in a run would otherwise take half of its time.
+const PROMISING: f64 = 0.5;
+
 /// A program that could not be measured again in this many repetitions is dropped.
 const REPETITIONS: u32 = 3;
 /// A second measurement that did not arrive within this many steps is lost; its place in the cell is freed.
@@ -335,6 +339,13 @@ impl Sqd {
         self.archive.insert(techniques, elite, gain, floor)
     }
 
+    /// The greatest ratio of all elites and of the programs that wait to become one; 0 without any.
+    fn fastest(&self) -> f64 {
+        let best = self.archive.best().map(|(_, best)| best.ratio);
+        let waiting = self.pending.values().map(|p| p.elite.ratio);
+        best.into_iter().chain(waiting).fold(0.0, f64::max)
+    }
+
     /// Asks for a second measurement of a program that could become an elite.
     fn consider(
         &mut self,
@@ -356,7 +367,8 @@ impl Sqd {
             .collect();
         rivals.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
         let faster_than = |rival: &Elite| elite.clearly_faster_than(rival, self.config.min_gain);
-        let urgent = rivals.first().is_none_or(|best| faster_than(best));
+        let promising = elite.ratio >= PROMISING * self.fastest();
+        let urgent = promising && rivals.first().is_none_or(|best| faster_than(best));
         let known = rivals.iter().any(|r| r.digest == elite.digest);
         let has_place = rivals
             .get(self.config.elites_per_cell - 1)

@@ -165,6 +165,38 @@ fn second_measurements_are_limited_but_never_for_a_new_best() {
 }
 
 #[test]
+fn slow_programs_that_open_cells_have_no_more_than_the_limit() {
+    let mut s = sqd(Config {
+        remeasures_per_step: 2,
+        ..Config::default()
+    });
+    let asked = |s: &mut Sqd, step: u64, n: u32, techniques: &str, ratio: f64| {
+        let source = format!("int x{step}_{n};");
+        let o = good(sample(step, n), &source, set(techniques), ratio, 0.001);
+        !s.on_outcome(&o).is_empty()
+    };
+    assert!(asked(&mut s, 0, 0, "simd", 20.0), "the first of all");
+    assert!(asked(&mut s, 0, 1, "unroll", 2.0), "slow, within the limit");
+    assert!(
+        !asked(&mut s, 0, 2, "packing", 2.0),
+        "slow, beyond the limit"
+    );
+    assert!(
+        asked(&mut s, 0, 3, "prefetch", 10.0),
+        "half as fast as the fastest"
+    );
+    assert!(
+        !asked(&mut s, 0, 4, "loop_reorder", 9.9),
+        "slower than half"
+    );
+    s.on_step_end(0);
+    assert!(
+        asked(&mut s, 1, 0, "packing", 2.0),
+        "the next step has room again"
+    );
+}
+
+#[test]
 fn guidance_goes_to_thin_cells_and_leaves_hopeless_ones() {
     let config = |guidance| Config {
         guidance,

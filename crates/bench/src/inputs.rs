@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Result;
-use flopsmith_problem::Language;
+use flopsmith_problem::{Language, nearest};
 use flopsmith_run::console::{say, usage};
 use walkdir::WalkDir;
 
@@ -44,7 +44,7 @@ impl Program {
         // No program is that long, and some files have no end.
         File::open(file)
             .and_then(|open| open.take(LONGEST).read_to_end(&mut bytes))
-            .map_err(|e| usage(format!("cannot read {}: {e}", shown(file))))?;
+            .map_err(|e| usage(format!("cannot read {}: {e}{}", shown(file), meant(file))))?;
         Ok(Self {
             file: file.to_owned(),
             name: shown(file),
@@ -53,6 +53,24 @@ impl Program {
             source: text(bytes),
             stamp,
         })
+    }
+}
+
+/// A file of the folder whose name is near that of a missing one, as an advice.
+fn meant(missing: &Path) -> String {
+    let wrong = missing.file_name().and_then(|name| name.to_str());
+    let (Some(wrong), false) = (wrong, missing.exists()) else {
+        return String::new();
+    };
+    let folder = missing.parent().filter(|f| !f.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new(".")));
+    let names = entries.into_iter().flatten().flatten();
+    let names: Vec<String> = names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    match nearest(wrong, names.iter().map(String::as_str)) {
+        Some(name) => format!("; did you mean {}?", shown(&missing.with_file_name(name))),
+        None => String::new(),
     }
 }
 
@@ -292,7 +310,11 @@ mod tests {
             found(&["."]).unwrap(),
             all("a.c b.c more/deep/a.c more/x.f90 more/y.cpp more/z.c")
         );
-        for (missing, says) in [("*.h", "*.h`"), ("no.c", "cannot read")] {
+        for (missing, says) in [
+            ("*.h", "*.h`"),
+            ("no.c", "cannot read"),
+            ("more/deep/aa.c", "more/deep/a.c?"),
+        ] {
             let error = found(&[missing]).unwrap_err();
             assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
             assert!(error.to_string().contains(says), "{error:#}");

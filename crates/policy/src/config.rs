@@ -173,6 +173,26 @@ fn usable_range<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Ok(usable.unwrap_or_else(default_initializer_range))
 }
 
+/// An error that says what stands in the place of a model's folder; none if its `config.json` is there.
+fn no_model(folder: &Path) -> Option<Error> {
+    let shown = folder.display();
+    if folder.join("config.json").exists() {
+        None
+    } else if folder.join("model/config.json").exists() {
+        Some(Error::Input(format!(
+            "`{shown}` is the folder of a run, and its model is `{shown}/model`: name that one"
+        )))
+    } else if folder.is_dir() {
+        Some(Error::Input(format!(
+            "`{shown}` holds no model: a model's folder has config.json, weights (*.safetensors) and tokenizer.json"
+        )))
+    } else {
+        Some(Error::Input(format!(
+            "there is no folder `{shown}`: a model's folder has config.json, weights (*.safetensors) and tokenizer.json"
+        )))
+    }
+}
+
 impl Config {
     /// A configuration with Qwen2's usual values and the given shape.
     pub fn new(
@@ -210,7 +230,8 @@ impl Config {
     /// Reads `config.json` of a model folder.
     pub fn load(folder: &Path) -> Result<Self> {
         let path = folder.join("config.json");
-        Self::parse(&files::text(&path)?).map_err(|error| match error {
+        let text = files::text(&path).map_err(|error| no_model(folder).unwrap_or(error))?;
+        Self::parse(&text).map_err(|error| match error {
             ParseError::Json(source) => Error::Json { path, source },
             ParseError::Unusable(error) => error,
         })
@@ -478,4 +499,25 @@ pub enum ParseError {
     /// It asks for something this model does not do.
     #[error(transparent)]
     Unusable(Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_a_model_is_said_to_be_what_it_is() {
+        let place = tempfile::tempdir().expect("a folder");
+        let said = |folder: &Path| {
+            let error = Config::load(folder).expect_err("no model");
+            assert!(error.is_of_the_input(), "{error}");
+            error.to_string()
+        };
+        assert!(said(&place.path().join("startr")).starts_with("there is no folder"));
+        assert!(said(place.path()).contains("holds no model"));
+        let model = place.path().join("model");
+        std::fs::create_dir(&model).expect("a folder");
+        std::fs::write(model.join("config.json"), "{}").expect("a file");
+        assert!(said(place.path()).contains("is the folder of a run"));
+    }
 }

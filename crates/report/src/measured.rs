@@ -75,8 +75,8 @@ fn busy(noise: &Noise) -> String {
     let mut parts = Vec::new();
     if disturbed > 0 {
         parts.push(format!(
-            "{} timed while others were at work on the timed cores",
-            counted(disturbed, "program")
+            "{} made while others were at work on the timed cores",
+            counted(disturbed, "measurement")
         ));
     }
     if noise.waited_seconds >= SHORT {
@@ -182,7 +182,7 @@ mod tests {
             noise.best_disturbed = Some("core 1 is used 40 % by others".into());
         }
         let page = html(&report);
-        let words = "3 programs timed while others were at work on the timed cores; 1:35 without timing, because the machine \
+        let words = "3 measurements made while others were at work on the timed cores; 1:35 without timing, because the machine \
                      was not quiet (flopsmith.log says when)";
         assert!(page.contains(words), "{page}");
         assert!(page.contains("<td>core 1 is used 40 % by others</td>"));

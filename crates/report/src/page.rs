@@ -333,8 +333,8 @@ fn tiles(report: &RunReport) -> String {
             count(disturbed),
             of(
                 disturbed,
-                "program timed on a busy machine",
-                "programs timed on a busy machine",
+                "measurement on a busy machine",
+                "measurements on a busy machine",
             ),
             "their numbers are less certain".into(),
         ));

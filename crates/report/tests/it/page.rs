@@ -245,8 +245,8 @@ fn a_whole_run_shows_every_part() {
         "measured once more after the end of the run. Right at 97 of 400 sizes: a program that is wrong at 1 in 20 sizes \
          is found with a probability of 0.99 or more.",
         "its number there differs from the one here",
-        "3 programs timed while others were at work on the timed cores; 0:12 without timing",
-        "programs timed on a busy machine",
+        "3 measurements made while others were at work on the timed cores; 0:12 without timing",
+        "measurements on a busy machine",
         "core 1 is used 40 % by others",
         "n from 64 to 512, multiples of 64, and every program is verified at the timed sizes too",
         "wrong result 500, out of bounds 70",

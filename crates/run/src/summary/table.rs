@@ -105,8 +105,8 @@ impl Summary {
         }
         if self.disturbed > 0 {
             lines.push(format!(
-                "{} timed while others were at work on the timed cores: flopsmith.log says when and how much",
-                counted(self.disturbed, "program")
+                "{} made while others were at work on the timed cores: flopsmith.log says when and how much",
+                counted(self.disturbed, "measurement")
             ));
         }
         lines
@@ -354,11 +354,15 @@ mod tests {
         };
         assert!(!said(0).contains("others"));
         assert!(
-            said(1).contains("\n1 program timed while others"),
+            said(1).contains("\n1 measurement made while others"),
             "{}",
             said(1)
         );
-        assert!(said(3).contains("\n3 programs timed while"), "{}", said(3));
+        assert!(
+            said(3).contains("\n3 measurements made while"),
+            "{}",
+            said(3)
+        );
     }
 
     #[test]

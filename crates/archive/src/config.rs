@@ -224,7 +224,7 @@ pub struct Config {
     /// Share of the cell's best speed that an elite has to reach.
     pub elite_floor: f64,
     /// Largest number of second measurements in a step. A candidate that would be the best of its cell is measured
-    /// again in any case if it has at least half the speed of the fastest elite.
+    /// again in any case if it has at least 80 % of the speed of the fastest elite.
     pub remeasures_per_step: u32,
 }
 

@@ -16,7 +16,7 @@ use crate::progress::Progress;
 
 /// Share of the fastest program's speed from which a new best of a cell is measured again beyond the limit for a step. The
 /// many slow programs that open cells early in a run would otherwise take half of its time.
-const PROMISING: f64 = 0.5;
+const PROMISING: f64 = 0.8;
 
 /// A program that could not be measured again in this many repetitions is dropped.
 const REPETITIONS: u32 = 3;

@@ -182,12 +182,12 @@ fn slow_programs_that_open_cells_have_no_more_than_the_limit() {
         "slow, beyond the limit"
     );
     assert!(
-        asked(&mut s, 0, 3, "prefetch", 10.0),
-        "half as fast as the fastest"
+        asked(&mut s, 0, 3, "prefetch", 16.0),
+        "80 % of the fastest"
     );
     assert!(
-        !asked(&mut s, 0, 4, "loop_reorder", 9.9),
-        "slower than half"
+        !asked(&mut s, 0, 4, "loop_reorder", 15.9),
+        "slower than that"
     );
     s.on_step_end(0);
     assert!(

@@ -181,10 +181,7 @@ fn slow_programs_that_open_cells_have_no_more_than_the_limit() {
         !asked(&mut s, 0, 2, "packing", 2.0),
         "slow, beyond the limit"
     );
-    assert!(
-        asked(&mut s, 0, 3, "prefetch", 16.0),
-        "80 % of the fastest"
-    );
+    assert!(asked(&mut s, 0, 3, "prefetch", 16.0), "80 % of the fastest");
     assert!(
         !asked(&mut s, 0, 4, "loop_reorder", 15.9),
         "slower than that"

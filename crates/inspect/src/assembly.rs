@@ -4,7 +4,7 @@
 //! loop is a guess for readers, and nothing is decided by it.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 /// A loop that contains no other one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,15 +17,8 @@ pub struct InnermostLoop {
     pub depth: usize,
 }
 
-struct Found {
-    begin: usize,
-    end: usize,
-    depth: usize,
-    innermost: bool,
-}
-
 /// The innermost loop with the most arithmetic on floating-point numbers, by the widths of its registers. Of equal ones the
-/// deepest one, and then the longest one. None without a loop.
+/// longest one. None without a loop.
 pub fn hot_loop(assembly: &str) -> Option<InnermostLoop> {
     let lines: Vec<&str> = assembly.lines().filter(|line| is_code(line)).collect();
     let labels: HashMap<&str, usize> = lines
@@ -33,54 +26,40 @@ pub fn hot_loop(assembly: &str) -> Option<InnermostLoop> {
         .enumerate()
         .filter_map(|(at, line)| Some((label(line)?, at)))
         .collect();
-    // The farthest jump back to each label.
-    let mut ends: BTreeMap<usize, usize> = BTreeMap::new();
-    for (at, line) in lines.iter().enumerate() {
-        let begin = target(line).and_then(|name| labels.get(name));
-        if let Some(begin) = begin.filter(|begin| **begin < at) {
-            ends.insert(*begin, at);
-        }
-    }
-    let mut found: Vec<Found> = Vec::with_capacity(ends.len());
-    // The loops around the present place.
-    let mut around: Vec<usize> = Vec::new();
-    for (begin, end) in ends {
-        while around.last().is_some_and(|outer| found[*outer].end < end) {
-            around.pop();
-        }
-        if let Some(outer) = around.last() {
-            found[*outer].innermost = false;
-        }
-        let depth = around.len();
-        around.push(found.len());
-        found.push(Found {
-            begin,
-            end,
-            depth,
-            innermost: true,
-        });
-    }
+    // The jumps back, each with the line of its label.
+    let jumps: Vec<(usize, usize)> = lines
+        .iter()
+        .enumerate()
+        .filter_map(|(at, line)| Some((at, *labels.get(target(line)?)?)))
+        .filter(|(at, begin)| begin < at)
+        .collect();
     // The arithmetic before each line: many loops may share lines.
     let mut before = Vec::with_capacity(lines.len() + 1);
     before.push(0);
     for line in &lines {
         before.push(before[before.len() - 1] + arithmetic(line));
     }
-    let innermost = found.into_iter().filter(|found| found.innermost);
-    let hot = innermost.max_by_key(|found| {
-        let work = before[found.end + 1] - before[found.begin];
-        (
-            work,
-            found.depth,
-            found.end - found.begin,
-            Reverse(found.begin),
-        )
+    let mut begins: Vec<usize> = jumps.iter().map(|(_, begin)| *begin).collect();
+    begins.sort_unstable();
+    begins.dedup();
+    // A loop is innermost up to the last of its jumps before any other jump back: that one ends a loop within, or comes from
+    // code that the compiler moved behind the loop.
+    let innermost = begins.into_iter().filter_map(|begin| {
+        let after = &jumps[jumps.partition_point(|(at, _)| *at < begin)..];
+        let own = after.iter().take_while(|(_, to)| *to == begin);
+        Some((begin, own.last()?.0))
+    });
+    let (begin, end) = innermost.max_by_key(|(begin, end)| {
+        let work = before[end + 1] - before[*begin];
+        (work, end - begin, Reverse(*begin))
     })?;
-    let body = &lines[hot.begin..=hot.end];
+    let around = jumps.iter().filter(|(at, to)| *to < begin && *at > end);
+    let around: BTreeSet<usize> = around.map(|(_, to)| *to).collect();
+    let body = &lines[begin..=end];
     Some(InnermostLoop {
         text: body.join("\n"),
         lines: body.len(),
-        depth: hot.depth,
+        depth: around.len(),
     })
 }
 
@@ -176,6 +155,20 @@ f:
         let scalar = PRODUCT.replace("%ymm", "%rdi");
         let hot = hot_loop(&scalar).map(|hot| hot.text);
         assert!(hot.is_some_and(|text| text.starts_with(".L5:")));
+    }
+
+    /// A second jump to the inner loop comes from a remainder that the compiler moved behind the outer one.
+    #[test]
+    fn a_loop_that_is_also_entered_from_behind_is_innermost() {
+        let text = "f:\n.L11:\n\tvmovsd\t(%rsi), %xmm3\n.L5:\n\tvmulpd\t(%rdx), %zmm0, %zmm1\n\tvdivpd\t%zmm1, %zmm2, %zmm2\n\tjne\t.L5\n\
+                    \tvaddsd\t%xmm3, %xmm2, %xmm2\n\tvdivsd\t%xmm3, %xmm2, %xmm2\n\tjne\t.L11\n\tret\n.L9:\n\txorl\t%eax, %eax\n\tjmp\t.L5\n";
+        let hot = hot_loop(text).expect("a loop");
+        assert!(
+            hot.text.starts_with(".L5:") && hot.text.ends_with(".L5"),
+            "{}",
+            hot.text
+        );
+        assert_eq!((hot.lines, hot.depth), (4, 1));
     }
 
     #[test]

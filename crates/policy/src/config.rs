@@ -184,7 +184,7 @@ fn no_model(folder: &Path) -> Option<Error> {
         )))
     } else if folder.is_dir() {
         Some(Error::Input(format!(
-            "`{shown}` holds no model: a model's folder has config.json, weights (*.safetensors) and tokenizer.json"
+            "cannot read `{shown}/config.json`, because there is none: a model's folder has config.json, weights (*.safetensors) and tokenizer.json"
         )))
     } else {
         Some(Error::Input(format!(
@@ -514,7 +514,7 @@ mod tests {
             error.to_string()
         };
         assert!(said(&place.path().join("startr")).starts_with("there is no folder"));
-        assert!(said(place.path()).contains("holds no model"));
+        assert!(said(place.path()).contains("because there is none"));
         let model = place.path().join("model");
         std::fs::create_dir(&model).expect("a folder");
         std::fs::write(model.join("config.json"), "{}").expect("a file");

@@ -113,7 +113,7 @@ fn parameters(list: &str) -> usize {
     commas + 1
 }
 
-/// What a character adds to the number of open braces.
+/// The change of the number of open braces by a character.
 fn nesting(character: char) -> i64 {
     match character {
         '{' => 1,

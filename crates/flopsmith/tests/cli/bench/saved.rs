@@ -122,7 +122,10 @@ fn results_that_do_not_compare_are_refused_with_what_differs() {
     let rows: Vec<&Value> = lines.iter().filter(|line| line["type"] == "row").collect();
     assert_eq!(rows.len(), 1, "{lines:?}");
     assert!(rows[0]["file"].as_str().unwrap().ends_with("broken.c"));
-    assert_eq!(lines.last().unwrap()["type"], "summary", "{lines:?}");
+    // The error follows.
+    let kinds: Vec<Option<&str>> = lines.iter().map(|line| line["type"].as_str()).collect();
+    assert_eq!(kinds, [Some("run"), Some("row"), Some("summary"), None]);
+    assert!(lines[3]["error"].is_string() || lines[3]["error"].is_object());
 
     let output = bench(folder, "other.c", GOOD, &["--compare", "main"]);
     let stderr = said(&output);

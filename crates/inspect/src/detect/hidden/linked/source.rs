@@ -27,7 +27,7 @@ pub(super) struct Chain<'t> {
     pub root: &'t str,
     /// The last member comes first.
     pub members: Vec<&'t str>,
-    /// What its subscripts, arguments and parentheses read.
+    /// The paths that its subscripts, arguments and parentheses read.
     pub reads: Vec<Path<'t>>,
     /// True if a pointer leads to a member.
     pub by_pointer: bool,
@@ -347,7 +347,7 @@ impl<'s, 't> Source<'s, 't> {
         })
     }
 
-    /// The loops that are in no other loop. What a `for` does before its first iteration is left out.
+    /// The loops that are in no other loop, without the first part of the head of a `for`.
     pub fn loops(&self) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut at = 0;

@@ -70,7 +70,7 @@ variants: build ## try the whole corpus, its thousands of variants and all cheat
 nests: build ## compile and check every loop nest of the schedule space, and programs of all affine problems (minutes; `make test` tries the commit's part)
 	@FLOPSMITH_SAMPLE=all $(WHOLE) --workspace --test generator --test emitted --no-capture -E 'binary(emitted) + test(nests_of_the_space)'
 
-fuzz: ## fuzz for an hour, twenty minutes for each parser; needs a nightly compiler (scripts/fuzz.sh SECONDS TARGET for less)
+fuzz: ## fuzz for an hour, twenty minutes for each parser (scripts/fuzz.sh SECONDS TARGET for less)
 	@scripts/fuzz.sh $(ARGS)
 
 starter: build ## train the starter model anew from its recipe

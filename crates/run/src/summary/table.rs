@@ -130,6 +130,12 @@ impl Summary {
             ),
             certainty(best),
         ];
+        if best.unconverged {
+            lines.push(
+                "  that measurement did not converge, so the kernel may be slower: `flopsmith bench --purpose certify` on a quiet machine measures it anew"
+                    .to_owned(),
+            );
+        }
         lines.extend(best.sizes.map(|sizes| format!("  right at {sizes}")));
         if best.ratio_to_reference < 1.0 {
             lines.push(
@@ -300,6 +306,14 @@ mod tests {
         let said = table(best(Measured::at(40.0).se(0.4)));
         let words = "40.00× the plain reference [18.26, 87.61], measured too briefly to say more";
         assert!(said.contains(words), "{said}");
+    }
+
+    #[test]
+    fn a_best_speed_that_did_not_converge_says_so() {
+        let line = "\n  that measurement did not converge";
+        let unsure = table(best(Measured::at(40.0).se(0.2).unconverged()));
+        assert!(unsure.contains(line), "{unsure}");
+        assert!(!table(best(Measured::at(40.0).se(0.2))).contains(line));
     }
 
     #[test]

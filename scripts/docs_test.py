@@ -16,6 +16,7 @@ FOLDERS = ("tutorials", "how-to", "reference", "explanation", "decisions", "resu
 SEAMS = {
     "## A source of programs": r"\bGeneratorKind::[A-Z]",
     "## A loss": r"\bLoss::[A-Z]",
+    "## A target": r"\bPipeline::[A-Z]|\bproblem\.module\b",
     "For the algorithm of runs (`train`):": r"\bAlgorithm::[A-Z]|settings\.ppo\b",
 }
 

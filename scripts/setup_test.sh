@@ -119,7 +119,7 @@ setup_again FLOPSMITH_HOME="$BASE/tools-home" PATH="$BASE/builds/bin:$PATH"
 check builds_a_tool_once ok "mdbook 0.5.2" "$BASE/tools-home/tools/mdbook" '!cargo install'
 OPTIONS=(--tool cargo-nonsense)
 setup FLOPSMITH_HOME="$BASE/tools-home"
-check names_an_unknown_tool refused 'unknown tool `cargo-nonsense`' 'cargo-nextest, cargo-deny and mdbook'
+check names_an_unknown_tool refused 'unknown tool `cargo-nonsense`' 'cargo-nextest, cargo-deny, mdbook and cargo-fuzz'
 
 OPTIONS=(--with-nonsense)
 setup FLOPSMITH_HOME="$BASE/node"

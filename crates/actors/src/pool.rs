@@ -25,7 +25,7 @@ struct Ledger {
     waiting: u32,
     last_single: Instant,
     /// Roles that work without a unit.
-    elsewhere: BTreeMap<&'static str, u32>,
+    unleased: BTreeMap<&'static str, u32>,
     seconds: BTreeMap<&'static str, f64>,
     idle: f64,
 }
@@ -37,11 +37,11 @@ impl Ledger {
         self.since = now;
         let held: u32 = self.held.values().sum();
         if held == 0 {
-            let roles = self.elsewhere.len() as f64;
-            for role in self.elsewhere.keys() {
+            let roles = self.unleased.len() as f64;
+            for role in self.unleased.keys() {
                 *self.seconds.entry(role).or_default() += passed / roles;
             }
-            if self.elsewhere.is_empty() {
+            if self.unleased.is_empty() {
                 self.idle += passed;
             }
             return;
@@ -65,19 +65,19 @@ pub struct Shares {
 }
 
 /// Work of a role that takes no unit, such as waiting for a server. It ends when this is dropped.
-pub struct Elsewhere {
+pub struct Unleased {
     pool: Pool,
     role: &'static str,
 }
 
-impl Drop for Elsewhere {
+impl Drop for Unleased {
     fn drop(&mut self) {
         let mut ledger = self.pool.ledger();
         ledger.settle(Instant::now());
-        if let Some(count) = ledger.elsewhere.get_mut(self.role) {
+        if let Some(count) = ledger.unleased.get_mut(self.role) {
             *count -= 1;
             if *count == 0 {
-                ledger.elsewhere.remove(self.role);
+                ledger.unleased.remove(self.role);
             }
         }
     }
@@ -105,7 +105,7 @@ impl Pool {
                 held: BTreeMap::new(),
                 waiting: 0,
                 last_single: now,
-                elsewhere: BTreeMap::new(),
+                unleased: BTreeMap::new(),
                 seconds: BTreeMap::new(),
                 idle: 0.0,
             })),
@@ -135,11 +135,11 @@ impl Pool {
 
     /// Notes that `role` works without a unit. Others may take all units meanwhile, and the time in which they take none is
     /// not idle.
-    pub fn elsewhere(&self, role: &'static str) -> Elsewhere {
+    pub fn unleased(&self, role: &'static str) -> Unleased {
         let mut ledger = self.ledger();
         ledger.settle(Instant::now());
-        *ledger.elsewhere.entry(role).or_default() += 1;
-        Elsewhere {
+        *ledger.unleased.entry(role).or_default() += 1;
+        Unleased {
             pool: self.clone(),
             role,
         }
@@ -320,7 +320,7 @@ mod tests {
         let idle = cores.idle();
         assert!(idle >= before + Duration::from_millis(9));
         // A role that waits for a server keeps no other from the cores.
-        let waiting = cores.elsewhere("generate");
+        let waiting = cores.unleased("generate");
         let spent = cores.spent("generate");
         let before = cores.idle();
         pass(Duration::from_millis(10)).await;

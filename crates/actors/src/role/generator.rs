@@ -19,7 +19,7 @@ use crate::answer::{Answers, Source};
 use crate::error::Error;
 use crate::host::PolicyLease;
 use crate::node::Context;
-use crate::pool::Elsewhere;
+use crate::pool::Unleased;
 use crate::stream;
 use crate::trace::task_span;
 
@@ -302,7 +302,7 @@ impl Generator {
 /// The resource of this node that a source holds while it answers.
 enum Occupied {
     Leased { _lease: PolicyLease },
-    Elsewhere { _waiting: Elsewhere },
+    Unleased { _work: Unleased },
 }
 
 impl Occupied {
@@ -312,8 +312,8 @@ impl Occupied {
             true => Self::Leased {
                 _lease: host.policy_lease("generate", &context.settings).await,
             },
-            false => Self::Elsewhere {
-                _waiting: host.cores.elsewhere("generate"),
+            false => Self::Unleased {
+                _work: host.cores.unleased("generate"),
             },
         }
     }

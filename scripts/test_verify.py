@@ -4,8 +4,11 @@ import contextlib
 import io
 import json
 import re
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -95,6 +98,36 @@ def two(long="true"):
     return [Part("long", "", long), Part("short", "", "true")]
 
 
+def parts_that_measure_come_first_and_alone(place):
+    said = place / "said"
+    # Each of two parts waits until the other one has begun.
+    meet = lambda own, other: f"echo {own} >>{said}; touch {place}/{own}; until [ -e {place}/{other} ]; do sleep 0.01; done"
+    alone = lambda name: Part(name, "", f"echo {name} >>{said}; [ ! -e {place}/first ]")
+    parts = [Part("first", "", meet("first", "second"), beside=True, limit=30), alone("measures"), Part("second", "", meet("second", "first"), beside=True, limit=30), alone("too")]
+    code, written = verified(place, ["--beside", "2"], parts)
+    assert code == 0, written
+    assert said.read_text().split()[:2] == ["measures", "too"]
+    assert [part["part"] for part in written["parts"]] == ["first", "measures", "second", "too"]
+
+
+def ctrl_c_ends_all_parts_and_writes_none_as_failed(place):
+    place.joinpath("x.py").write_text(
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_verify as t\n"
+        f"t.verified(t.Path({str(place)!r}), [], [t.Part('done', '', 'true')] + [t.Part(n, '', f'echo $$ >{place}/{{n}}; sleep 600', beside=True) for n in 'ab'])\n"
+    )
+    child = subprocess.Popen([sys.executable, place / "x.py"], start_new_session=True, stderr=subprocess.DEVNULL)
+    pids = [place / name for name in "ab"]
+    while not all(pid.exists() and pid.read_text().strip() for pid in pids):
+        assert child.poll() is None
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=60) != 0
+    for pid in pids:
+        # The shell is gone, or a zombie whose parent is gone, too.
+        assert not Path(f"/proc/{pid.read_text().strip()}/fd").exists() or not any(Path(f"/proc/{pid.read_text().strip()}/fd").iterdir())
+    assert results(json.loads((place / "verify.json").read_text())) == {"done": "passed"}
+
+
 def of_a_sample_a_part_takes_all(place):
     sample = place / "sample"
     verified(place, [], [Part("corpus", "", f"echo $FLOPSMITH_SAMPLE >{sample}", sample="all")])
@@ -120,6 +153,7 @@ SHIPPED = verify.PARTS
 if __name__ == "__main__":
     sys.exit(run_all("verify", (
         tests_are_counted_as_the_runner_and_the_scripts_say_it, a_part_that_fails_stops_no_other, passed_parts_are_kept_for_the_same_commit,
-        parts_of_two_that_run_at_a_time_are_all_kept, a_part_that_is_checked_again_leaves_the_others_with_their_commit, of_a_sample_a_part_takes_all, every_part_is_named_once_and_says_what_it_is,
+        parts_of_two_that_run_at_a_time_are_all_kept, a_part_that_is_checked_again_leaves_the_others_with_their_commit, of_a_sample_a_part_takes_all,
+        parts_that_measure_come_first_and_alone, ctrl_c_ends_all_parts_and_writes_none_as_failed, every_part_is_named_once_and_says_what_it_is,
         every_part_that_make_runs_is_a_target,
     )))

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Runs every check that this machine can run, one part after the other, and writes docs/results/verify.json: commit, machine, and each part
-with its result (passed, failed or skipped, with the reason), its commit, its seconds and its counts. A failed part does not stop the others;
-the exit code is 1 if a part failed. target/verify/PART.log has the output of a part. All parts take hours on two cores; `.ci/run` is the short
-form."""
+"""Runs every check that this machine can run, and writes docs/results/verify.json: commit, machine, and each part with its result (passed,
+failed or skipped, with the reason), its commit, its seconds and its counts. Parts that measure run first, one after the other; the others then
+run several at a time (--beside). A failed part does not stop the others; the exit code is 1 if a part failed. target/verify/PART.log has the
+output of a part. All parts take hours on two cores; `.ci/run` is the short form."""
 
 import argparse
+import concurrent.futures
 import fcntl
 import json
 import os
@@ -15,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -66,8 +68,11 @@ def no_fuzzer():
 
 
 class Part:
-    def __init__(self, name, what, command, lacks=lambda: None, limit=HOUR, sample=None):
-        self.name, self.what, self.command, self.lacks, self.limit, self.sample = name, what, command, lacks, limit, sample
+    """A part with `beside` measures nothing, or nothing that another part could change: it may run beside others of its kind."""
+
+    def __init__(self, name, what, command, lacks=lambda: None, limit=HOUR, sample=None, beside=False):
+        self.name, self.what, self.command, self.lacks, self.limit = name, what, command, lacks, limit
+        self.sample, self.beside = sample, beside
 
 
 PARTS = [
@@ -82,21 +87,22 @@ PARTS = [
         for n in range(8)
     ),
     Part("corpus-clang", "the whole corpus, built by clang", f"{CORPUS} --test corpus -E 'test(clang)'", lambda: have("clang"), sample="all"),
-    Part("sanitizers", "sanitizers on all honest programs and all references", f"{CORPUS} --test sanitize", sample="all"),
     Part("problems", "timed calls of all problems, and short calls that begin before the clock", f"{CORPUS} --test problems --test run --success-output immediate", sample="all"),
-    Part("nests", "every loop nest of the schedule space, and programs of all affine problems", "make nests", sample="all"),
     Part("long", "ten kills of a training, each resumed, and the timing precision of this machine", "make long"),
-    Part("faults", "sixty faults on a cluster of processes", 'make faults ARGS="--faults 60"', limit=2 * HOUR),
-    Part("faults-train", "faults on trainings", 'make faults ARGS="--train --faults 12"', limit=2 * HOUR),
-    Part("chart", "the Helm chart", "scripts/chart.sh", no_helm),
-    Part("compose", "a training on the compose cluster, with containers killed and cut off", "scripts/images.sh && make test-cluster", no_compose),
-    Part("slurm", "the batch scripts", "make test-slurm"),
-    Part("dashboard", "dashboard and alerts on a real Prometheus", "make test-dashboard", lambda: have("prometheus", "promtool")),
-    Part("traces", "traces at a third-party collector", "PYTHONPATH=target/python make test-traces", no_rotel),
-    Part("clients", "the Python client in TRL, verl, OpenRLHF, OpenEvolve and ShinkaEvolve", "make test-clients", no_packages),
-    Part("parity", "models, sampling and learner compared with transformers, TRL and torch", "make parity"),
-    Part("audit", "licences, sources and known weaknesses of the dependencies", "make audit"),
-    Part("fuzz", "an hour of fuzzing", "make fuzz", no_fuzzer, limit=2 * HOUR),
+    # The longest begin first.
+    Part("fuzz", "an hour of fuzzing", "make fuzz", no_fuzzer, limit=2 * HOUR, beside=True),
+    Part("faults", "sixty faults on a cluster of processes", 'make faults ARGS="--faults 60"', limit=2 * HOUR, beside=True),
+    Part("compose", "a training on the compose cluster, with containers killed and cut off", "scripts/images.sh && make test-cluster", no_compose, beside=True),
+    Part("parity", "models, sampling and learner compared with transformers, TRL and torch", "make parity", beside=True),
+    Part("slurm", "the batch scripts", "make test-slurm", beside=True),
+    Part("faults-train", "faults on trainings", 'make faults ARGS="--train --faults 12"', limit=2 * HOUR, beside=True),
+    Part("nests", "every loop nest of the schedule space, and programs of all affine problems", "make nests", sample="all", beside=True),
+    Part("clients", "the Python client in TRL, verl, OpenRLHF, OpenEvolve and ShinkaEvolve", "make test-clients", no_packages, beside=True),
+    Part("sanitizers", "sanitizers on all honest programs and all references", f"{CORPUS} --test sanitize", sample="all", beside=True),
+    Part("traces", "traces at a third-party collector", "PYTHONPATH=target/python make test-traces", no_rotel, beside=True),
+    Part("dashboard", "dashboard and alerts on a real Prometheus", "make test-dashboard", lambda: have("prometheus", "promtool"), beside=True),
+    Part("chart", "the Helm chart", "scripts/chart.sh", no_helm, beside=True),
+    Part("audit", "licences, sources and known weaknesses of the dependencies", "make audit", beside=True),
 ]
 
 
@@ -129,6 +135,16 @@ def counts(text):
     return found
 
 
+# The processes of parts, each with a session of its own, which Ctrl-C does not reach.
+RUNNING = set()
+
+
+def stop(child):
+    if child.poll() is None:
+        os.killpg(child.pid, signal.SIGTERM)
+        child.wait()
+
+
 def run(part):
     log, skips = LOGS / f"{part.name}.log", LOGS / f"{part.name}.skipped"
     skips.write_text("")
@@ -139,6 +155,7 @@ def run(part):
     result = {"part": part.name, "what": part.what, "result": "passed"}
     with log.open("w") as out:
         child = subprocess.Popen(["bash", "-o", "pipefail", "-c", part.command], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        RUNNING.add(child)
         try:
             code = child.wait(timeout=part.limit)
             if code != 0:
@@ -146,9 +163,8 @@ def run(part):
         except subprocess.TimeoutExpired:
             result |= {"result": "failed", "reason": f"it did not end within {part.limit} s"}
         finally:
-            if child.poll() is None:
-                os.killpg(child.pid, signal.SIGTERM)
-                child.wait()
+            stop(child)
+            RUNNING.discard(child)
     result["seconds"] = round(time.monotonic() - began, 1)
     text = log.read_text(errors="replace")
     if found := counts(text):
@@ -169,6 +185,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", metavar="PART", choices=[part.name for part in PARTS], help="run only this part (repeatable; on a committed tree several verify.py may run different parts at once, but a part that measures needs the machine alone)")
     parser.add_argument("--resume", action="store_true", help="keep the parts that passed for the same commit, and run the rest")
+    parser.add_argument("--beside", metavar="N", type=int, default=3, help="so many of the parts that measure nothing run at a time (default: %(default)s)")
     parser.add_argument("--list", action="store_true", help="list the parts, and run none")
     given = parser.parse_args()
     if given.list:
@@ -218,21 +235,40 @@ def main():
         new.write_text(json.dumps(whole, indent=1) + "\n")
         new.replace(RESULT)
 
-    for part in PARTS:
-        if given.only and part.name not in given.only:
-            continue
+    chosen = [part for part in PARTS if not given.only or part.name in given.only]
+    open_parts = []
+    for part in chosen:
         if given.resume and kept.get(part.name, {}).get("result") == "passed":
             print(line(kept[part.name]) + "  (earlier)", flush=True)
-            continue
-        if reason := part.lacks():
-            results[part.name] = {"part": part.name, "what": part.what, "result": "skipped", "reason": reason}
         else:
-            results[part.name] = run(part)
-        results[part.name]["commit"] = commit
-        write()
-        print(line(results[part.name]), flush=True)
-        if results[part.name]["result"] == "failed":
-            print(f"         see {LOGS.relative_to(ROOT) / part.name}.log", flush=True)
+            open_parts.append(part)
+    one, interrupted = threading.Lock(), threading.Event()
+
+    def do(part):
+        reason = part.lacks()
+        result = {"part": part.name, "what": part.what, "result": "skipped", "reason": reason} if reason else run(part)
+        with one:
+            if interrupted.is_set():
+                return
+            results[part.name] = result | {"commit": commit}
+            write()
+            print(line(result), flush=True)
+            if result["result"] == "failed":
+                print(f"         see {LOGS.relative_to(ROOT) / part.name}.log", flush=True)
+
+    for part in open_parts:
+        if not part.beside:
+            do(part)
+    with concurrent.futures.ThreadPoolExecutor(given.beside) as pool:
+        try:
+            for done in [pool.submit(do, part) for part in open_parts if part.beside]:
+                done.result()
+        except BaseException:
+            interrupted.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in list(RUNNING):
+                stop(child)
+            raise
     # Another verify.py may have written results meanwhile.
     known = kept | of_this_tree(earlier()) | results
     failed = [name for name, result in known.items() if result["result"] == "failed"]

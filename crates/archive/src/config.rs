@@ -219,6 +219,10 @@ pub struct Config {
     pub guidance: f64,
     /// Share of tasks whose prompt shows an elite of a smaller set.
     pub elite_hint_share: f64,
+    /// Share of exploration samples (`generator.exploration_samples`) that mutate the program of an elite instead of an
+    /// answer of the policy. All cells whose techniques a task permits are equally likely (MAP-Elites; Mouret and
+    /// Clune, 2015, arXiv:1504.04909).
+    pub parent_share: f64,
     /// Speed-up over the last elite of a full cell that justifies a second measurement, as a share.
     pub min_gain: f64,
     /// Share of the cell's best speed that an elite has to reach.
@@ -252,6 +256,7 @@ impl Default for Config {
             replay_share: 0.2,
             guidance: 0.5,
             elite_hint_share: 0.0,
+            parent_share: 0.5,
             min_gain: 0.01,
             elite_floor: 0.8,
             remeasures_per_step: 8,
@@ -356,6 +361,7 @@ impl Config {
         positive("elites_per_cell", self.elites_per_cell)?;
         share("min_gain", self.min_gain)?;
         share("elite_floor", self.elite_floor)?;
+        share("parent_share", self.parent_share)?;
         if !self.enabled {
             return Ok(());
         }

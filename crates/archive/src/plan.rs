@@ -84,6 +84,30 @@ pub(crate) fn plan(
         .collect()
 }
 
+/// The elites that `samples` exploration samples of a task mutate: `parent_share` of them have one, rounded up or down by
+/// chance. Each filled cell of permitted techniques is equally likely, and so is each elite of a cell; one elite may come
+/// several times.
+pub(crate) fn parents(
+    config: &Config,
+    archive: &Archive,
+    permitted: TechniqueSet,
+    samples: u32,
+    draw: &mut Draw,
+) -> Vec<EliteHint> {
+    let cells: Vec<(TechniqueSet, &[Elite])> = archive
+        .cells()
+        .filter(|(set, cell)| set.is_subset(permitted) && cell.is_filled())
+        .map(|(set, cell)| (set, cell.elites()))
+        .collect();
+    let count = draw.round(config.parent_share * f64::from(samples));
+    let one_of = |count: usize, draw: &mut Draw| draw.weighted(&vec![1.0; count]);
+    let parent = |_| {
+        let (techniques, elites) = cells[one_of(cells.len(), draw)?];
+        Some(hint_of(techniques, &elites[one_of(elites.len(), draw)?]))
+    };
+    (0..count).filter_map(parent).collect()
+}
+
 /// Tasks that permit the whole pool and show no elite. They carry the number of the last stage.
 pub(crate) fn evaluation(config: &Config, tasks: usize) -> Vec<Plan> {
     let last = config.stages().len().saturating_sub(1);
@@ -123,9 +147,14 @@ fn hint(archive: &Archive, permitted: TechniqueSet, draw: &mut Draw) -> Option<E
         .map(|(set, e)| e.ratio * 0.25_f64.powi((permitted.len() - set.len()) as i32))
         .collect();
     let (techniques, elite) = elites[draw.weighted(&weights)?];
-    Some(EliteHint {
+    Some(hint_of(techniques, elite))
+}
+
+/// An elite of a cell as tasks carry it.
+fn hint_of(techniques: TechniqueSet, elite: &Elite) -> EliteHint {
+    EliteHint {
         techniques,
         source: elite.source.clone(),
         gflops: elite.gflops,
-    })
+    }
 }

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flopsmith_protocol::{
-    CandidateId, CandidateRef, MachineClass, Measurement, Outcome, ProblemId, Purpose, RunId,
-    TaskId, TechniqueSet, Verdict,
+    CandidateId, CandidateRef, EliteHint, MachineClass, Measurement, Outcome, ProblemId, Purpose,
+    RunId, TaskId, TechniqueSet, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{Archive, Counts, Inserted};
 use crate::config::{Config, Error};
+use crate::draw::Draw;
 use crate::elite::Elite;
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
@@ -142,6 +143,13 @@ impl Sqd {
     /// The tasks of one step. Depends on nothing but the state, the step and the seed.
     pub fn plan(&self, step: u64, tasks: usize, seed: u64) -> Vec<Plan> {
         plan::plan(&self.config, &self.archive, self.stage(), step, tasks, seed)
+    }
+
+    /// Elites for the exploration samples of a task that permits these techniques: at most one for each of so many
+    /// samples. Depends on nothing but the state, the rules and the task's seed.
+    pub fn parents(&self, permitted: TechniqueSet, samples: u32, seed: u64) -> Vec<EliteHint> {
+        let mut draw = Draw::new(seed, u64::from(samples));
+        plan::parents(&self.config, &self.archive, permitted, samples, &mut draw)
     }
 
     /// The tasks of an evaluation: everything is permitted and nothing is shown.

@@ -47,7 +47,7 @@ pub struct Sampling {
     pub max_tokens: u32,
 }
 
-/// An elite the prompt may build on.
+/// An elite that a prompt shows, or that an exploration sample mutates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EliteHint {
     /// Its cell.
@@ -76,6 +76,9 @@ pub struct Task {
     /// Number of exploration samples among them, the last ones: the sampler mutates one number token of each.
     #[serde(default, skip_serializing_if = "is_none_of_them")]
     pub exploration_samples: u32,
+    /// The elites that the first exploration samples mutate, one each; the others mutate an answer of the policy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<EliteHint>,
     /// The problem to solve.
     pub problem: ProblemId,
     /// The SQD stage it belongs to.
@@ -131,6 +134,13 @@ impl Task {
     pub fn explores(&self, sample: u32) -> bool {
         let first = self.group_size.saturating_sub(self.exploration_samples);
         (first..self.group_size).contains(&sample)
+    }
+
+    /// The elite that the sample of this number mutates, if any.
+    pub fn parent(&self, sample: u32) -> Option<&EliteHint> {
+        let first = self.group_size.saturating_sub(self.exploration_samples);
+        let nth = sample.checked_sub(first).filter(|_| self.explores(sample))?;
+        self.parents.get(nth as usize)
     }
 }
 

@@ -18,6 +18,7 @@ pub fn task(step: u64, number: u32) -> Task {
         tasks_in_step: 2,
         group_size: 2,
         exploration_samples: 0,
+        parents: Vec::new(),
         problem: problem_id(),
         stage: 0,
         permitted: TechniqueSet::EMPTY,

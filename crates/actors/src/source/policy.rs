@@ -26,9 +26,32 @@ pub struct PolicySource {
     version: Option<PolicyVersion>,
 }
 
-/// The sampler mutates one of the first so many number tokens of an exploration sample; all are equally likely. In a
-/// program of the schedule space these number tokens reach from the declarations through the first loops.
+/// One of the first so many number tokens of an exploration sample is mutated; all are equally likely. In a program of
+/// the schedule space these number tokens reach from the declarations through the first loops.
 const NUMBER_TOKENS: u64 = 24;
+
+/// The beginning of an exploration sample that mutates a program: its tokens up to one of its number tokens, and another
+/// number token in the place of that one. The policy continues from there. None for a program without a number.
+fn mutated(program: &[u32], is_number: &[bool], seed: u64) -> Option<Vec<u32>> {
+    let one_of = |items: Vec<u32>, bits: u64| {
+        let at = bits % (items.len() as u64).max(1);
+        items.get(at as usize).copied()
+    };
+    let places = (0u32..)
+        .zip(program)
+        .filter(|(_, token)| is_number.get(**token as usize) == Some(&true));
+    let places = places.take(NUMBER_TOKENS as usize).map(|(at, _)| at);
+    // The seed's high bits are the mixed ones.
+    let at = one_of(places.collect(), seed >> 44)? as usize;
+    let others = (0u32..)
+        .zip(is_number)
+        .filter(|(token, is)| **is && *token != program[at]);
+    let other = one_of(
+        others.map(|(token, _)| token).collect(),
+        (seed >> 24) & 0xf_ffff,
+    )?;
+    Some([&program[..at], &[other]].concat())
+}
 
 impl PolicySource {
     /// A source of `handle`'s samples, within the memory limits of the settings; weights come from `store`.
@@ -77,6 +100,23 @@ impl PolicySource {
                 _ => return Ok(ids),
             }
         }
+    }
+
+    /// The beginning of a sample that mutates an elite; none of any other sample.
+    fn beginning(
+        &self,
+        problem: &Problem,
+        task: &Task,
+        sample: u32,
+        seed: u64,
+    ) -> Result<Option<Vec<u32>>, Error> {
+        let Some(parent) = task.parent(sample) else {
+            return Ok(None);
+        };
+        let fence = self.style.is_chat().then(|| problem.language.fence());
+        let program = prompt::answer(&parent.source, fence);
+        let program = self.tokenizer.encode(&program).map_err(failed)?;
+        Ok(mutated(&program, &self.number_tokens, seed))
     }
 
     /// Programs stand in fenced blocks in a conversation with a chat model, and bare in plain text.
@@ -146,6 +186,8 @@ impl Source for PolicySource {
     ) -> Result<(), Error> {
         let mut requests = Vec::new();
         let mut languages = Vec::new();
+        // For each request the number of its prompt's tokens; those behind begin the answer.
+        let mut prompts = Vec::new();
         for task in tasks {
             let problem = problem_of(problems, task)?;
             languages.extend(std::iter::repeat_n(
@@ -167,11 +209,19 @@ impl Source for PolicySource {
                 let seed = task
                     .seed
                     .wrapping_add(u64::from(sample).wrapping_mul(0xd134_2543_de82_ef95));
-                let explores = task.explores(sample);
+                let begun = self.beginning(problem, task, sample, seed)?;
+                let begun = begun.filter(|begun| begun.len() < sampling.max_tokens as usize);
+                let begun = begun.unwrap_or_default();
+                // A sample that mutates an elite departs from it before the policy goes on.
+                let explores = task.explores(sample) && begun.is_empty();
+                prompts.push(ids.len());
                 requests.push(Request {
-                    prompt: ids.clone(),
+                    prompt: [ids.as_slice(), &begun].concat(),
                     seed,
-                    sampling: sampling.clone(),
+                    sampling: Sampling {
+                        max_tokens: sampling.max_tokens - begun.len() as u32,
+                        ..sampling.clone()
+                    },
                     extras: Extras {
                         stops: self.stops.clone(),
                         repeats: self.repeats,
@@ -193,9 +243,13 @@ impl Source for PolicySource {
         let mut answers = requests
             .into_iter()
             .zip(sampled.samples)
-            .zip(languages)
-            .map(|((request, sample), language)| {
-                let whole = self.tokenizer.decode(&sample.tokens).map_err(failed)?;
+            .zip(prompts.into_iter().zip(languages))
+            .map(|((request, sample), (behind_prompt, language))| {
+                let (prompt, begun) = request.prompt.split_at(behind_prompt);
+                let tokens = [begun, &sample.tokens].concat();
+                // Nothing drew the beginning.
+                let logprobs = [vec![0.0; begun.len()], sample.logprobs].concat();
+                let whole = self.tokenizer.decode(&tokens).map_err(failed)?;
                 let text = self
                     .stops
                     .as_ref()
@@ -210,9 +264,9 @@ impl Source for PolicySource {
                     source: found.unwrap_or_default(),
                     raw,
                     sampled: Some(Sampled {
-                        prompt: request.prompt,
-                        tokens: sample.tokens,
-                        logprobs: sample.logprobs,
+                        prompt: prompt.to_vec(),
+                        tokens,
+                        logprobs,
                         finished: sample.finished,
                     }),
                 })
@@ -225,5 +279,58 @@ impl Source for PolicySource {
         }
         ended.take_all(groups);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Tokens 3 to 7 are numbers.
+    const NUMBERS: [bool; 10] = [
+        false, false, false, true, true, true, true, true, false, false,
+    ];
+
+    proptest! {
+        #[test]
+        fn a_mutation_keeps_all_up_to_a_number_and_exchanges_that(
+            program in prop::collection::vec(0u32..12, 0..80),
+            seed: u64,
+        ) {
+            let is_number = |token: &u32| (3..8).contains(token);
+            let Some(begun) = mutated(&program, &NUMBERS, seed) else {
+                prop_assert!(!program.iter().any(is_number));
+                return Ok(());
+            };
+            let (last, kept) = begun.split_last().expect("a token");
+            prop_assert!(program.starts_with(kept));
+            let exchanged = &program[kept.len()];
+            prop_assert!(is_number(last) && is_number(exchanged) && last != exchanged);
+            let before = kept.iter().filter(|token| is_number(token)).count();
+            prop_assert!(before < NUMBER_TOKENS as usize);
+        }
+    }
+
+    #[test]
+    fn every_number_is_exchanged_for_every_other_one() {
+        let program = [9, 3, 0, 4, 1, 3, 2];
+        let mut found = BTreeSet::new();
+        for sample in 0..2000u64 {
+            let seed = sample.wrapping_mul(0xd134_2543_de82_ef95);
+            found.extend(mutated(&program, &NUMBERS, seed).and_then(|begun| {
+                let last = *begun.last()?;
+                Some((begun.len(), last))
+            }));
+        }
+        assert_eq!(found.len(), 3 * 4, "{found:?}");
+    }
+
+    #[test]
+    fn a_lone_kind_of_number_is_not_exchanged() {
+        assert_eq!(mutated(&[1, 1], &[false, true], 7), None);
     }
 }

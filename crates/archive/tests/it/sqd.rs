@@ -1,7 +1,7 @@
 //! Re-measurement and task choice, case by case.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flopsmith_archive::*;
 use flopsmith_protocol::*;
@@ -263,13 +263,9 @@ fn one_step_looks_at_many_cells() {
     assert!(mean > 6.5, "{mean} of 8 sets");
 }
 
-#[test]
-fn hints_come_from_smaller_sets() {
-    let mut s = sqd(Config {
-        elite_hint_share: 1.0,
-        replay_share: 0.0,
-        ..Config::default()
-    });
+/// An archive with an elite in each of four cells.
+fn with_four_cells(config: Config) -> Sqd {
+    let mut s = sqd(config);
     let found = [
         ("{}", 1.0),
         ("simd", 4.0),
@@ -286,6 +282,52 @@ fn hints_come_from_smaller_sets() {
         ));
         answer(&mut s, 0, Some(1.0));
     }
+    s
+}
+
+#[test]
+fn every_permitted_cell_gives_as_many_parents() {
+    let s = with_four_cells(Config {
+        parent_share: 0.5,
+        ..Config::default()
+    });
+    assert_eq!(s.parents(set("simd+unroll"), 0, 7), Vec::new());
+    let mut counts = BTreeMap::new();
+    for seed in 0..3000 {
+        for parent in s.parents(set("simd+unroll"), 1, seed) {
+            *counts.entry(parent.techniques).or_insert(0) += 1;
+        }
+    }
+    let cells: BTreeSet<_> = counts.keys().copied().collect();
+    assert_eq!(cells, ["{}", "simd", "simd+unroll"].map(set).into());
+    // A third of half of the samples each, within five standard deviations.
+    assert!(
+        counts.values().all(|n: &i32| (n - 500).abs() < 105),
+        "{counts:?}"
+    );
+    let none = with_four_cells(Config {
+        parent_share: 0.0,
+        ..Config::default()
+    });
+    assert_eq!(none.parents(set("simd"), 4, 7), Vec::new());
+}
+
+#[test]
+fn an_empty_archive_gives_no_parent() {
+    let s = sqd(Config {
+        parent_share: 1.0,
+        ..Config::default()
+    });
+    assert_eq!(s.parents(set("simd"), 4, 7), Vec::new());
+}
+
+#[test]
+fn hints_come_from_smaller_sets() {
+    let mut s = with_four_cells(Config {
+        elite_hint_share: 1.0,
+        replay_share: 0.0,
+        ..Config::default()
+    });
     assert!(
         s.plan(1, 4, 0).iter().all(|p| p.elite.is_none()),
         "nothing is smaller than the empty set"

@@ -165,3 +165,11 @@ fn attacks_that_may_be_measured_are_listed_with_their_reason() {
     assert_eq!(found, listed, "in the order of names");
     assert!(HARMLESS.iter().all(|(_, why)| why.len() > 20));
 }
+
+#[test]
+fn attacks_that_may_be_measured_have_a_twin() {
+    for attack in attacks() {
+        let (may, has) = (attack.may_be_measured(), attack.twin.is_some());
+        assert_eq!(may, has, "{}", attack.name);
+    }
+}

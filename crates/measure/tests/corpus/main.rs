@@ -27,6 +27,7 @@
 //! - `// threads: 2` (default: 1);
 //! - `// judged as: certify`: verified in full and checked with sanitizers, like programs before they count, and not only
 //!   screened;
+//! - `// twin: if (known) => if (0)`, for an attack that may be measured: the change that makes an honest program of it;
 //! - `// techniques: simd`, for an honest program: the techniques that must be detected.
 //!
 //! Arithmetic checks timed calls of a matrix product, and the baseline checks those of other problems. Several threads
@@ -95,6 +96,7 @@ mod ideas;
 mod mutate;
 mod program;
 mod stages;
+mod twins;
 mod unrun;
 
 use std::borrow::Borrow;

@@ -15,7 +15,14 @@ use crate::stages::{Ended, Plain};
 /// The required and the optional keys in the first lines of an attack, and the same for an honest program.
 const OF_ATTACKS: (&[&str], &[&str]) = (
     &["attack", "how", "refused as"],
-    &["permitted", "needs", "problem", "threads", "judged as"],
+    &[
+        "permitted",
+        "needs",
+        "problem",
+        "threads",
+        "judged as",
+        "twin",
+    ],
 );
 const OF_HONEST: (&[&str], &[&str]) = (
     &["honest"],
@@ -92,6 +99,8 @@ pub struct Program {
     pub threads: u32,
     /// True if it is verified in full and checked with sanitizers, like programs before they count.
     pub is_to_count: bool,
+    /// The source of its honest twin: the same program without the attack.
+    pub twin: Option<String>,
     /// The numbers of its ways of cheating.
     pub ways: BTreeSet<u32>,
     pub expected: Expected,
@@ -150,6 +159,7 @@ impl Program {
             problem: self.problem.clone(),
             threads: self.threads,
             is_to_count: self.is_to_count,
+            twin: self.twin.clone(),
             ways: self.ways.clone(),
             permitted: self.permitted,
             expected: self.expected.clone(),
@@ -384,7 +394,7 @@ fn files(
             let file = path.file_name().unwrap().to_string_lossy();
             let name = format!("{folder}/{file}");
             let source = std::fs::read_to_string(&path).unwrap();
-            let (permitted, needs, problem, threads, is_to_count, (ways, expected)) = {
+            let (permitted, needs, problem, threads, is_to_count, twin, (ways, expected)) = {
                 let lines = first_lines(&name, &source);
                 let permitted = lines
                     .get("permitted")
@@ -400,12 +410,16 @@ fn files(
                     assert_eq!(*as_what, CERTIFY, "{name}: judged as what?");
                     true
                 });
+                let twin = lines
+                    .get("twin")
+                    .map(|change| without_attack(&name, &source, change));
                 (
                     permitted,
                     needs,
                     (*problem).to_owned(),
                     threads,
                     is_to_count,
+                    twin,
                     read(&name, &lines),
                 )
             };
@@ -420,6 +434,7 @@ fn files(
                 problem,
                 threads,
                 is_to_count,
+                twin,
                 ways,
                 expected,
             }
@@ -427,6 +442,17 @@ fn files(
         .collect();
     programs.sort_by(|a, b| a.name.cmp(&b.name));
     programs
+}
+
+/// A source with a change `words => other words` that takes its attack out.
+fn without_attack(name: &str, source: &str, change: &str) -> String {
+    let (words, others) = change
+        .split_once("=>")
+        .unwrap_or_else(|| panic!("{name}: a twin has the form `words => other words`"));
+    let (words, others) = (words.trim(), others.trim());
+    // The header is one more occurrence.
+    assert_eq!(source.matches(words).count(), 2, "{name}: `{words}`");
+    source.replace(words, others)
 }
 
 /// The lines `// key: value` at the top of a file, in Fortran `! key: value`. A misspelt key must not pass for a

@@ -322,6 +322,11 @@ impl Stages {
         }
     }
 
+    /// Compiles, verifies and ranks a program once.
+    pub fn rank(&mut self, program: &Program) -> Ended {
+        self.once(program, Purpose::Rank, None)
+    }
+
     fn judge_from(&mut self, program: &Program, look: Option<FirstLook>) -> Ended {
         let mut ended = self.once(program, Purpose::Screen, look);
         let mut tried = 1;

@@ -130,6 +130,7 @@ fn task() -> Task {
         group: r.group,
         group_size: 8,
         exploration_samples: 0,
+        parents: Vec::new(),
         problem: r.problem,
         stage: 2,
         permitted: r.permitted,
@@ -202,6 +203,14 @@ fn golden_bytes_of_every_message() {
         "task_exploration_samples",
         &Task {
             exploration_samples: 2,
+            ..task()
+        },
+    );
+    golden(
+        "task_parents",
+        &Task {
+            exploration_samples: 2,
+            parents: task().elite.into_iter().collect(),
             ..task()
         },
     );
@@ -789,4 +798,20 @@ fn the_worst_workload_has_the_lowest_ratio() {
         ..measurement()
     };
     assert_eq!(several.worst().map(|w| w.name.as_str()), Some("b"));
+}
+
+#[test]
+fn the_first_exploration_samples_have_the_parents() {
+    let parent = task().elite.unwrap();
+    let task = Task {
+        group_size: 6,
+        exploration_samples: 3,
+        parents: vec![parent.clone(), parent.clone()],
+        ..task()
+    };
+    let found: Vec<bool> = (0..8).map(|sample| task.parent(sample).is_some()).collect();
+    assert_eq!(
+        found,
+        [false, false, false, true, true, false, false, false]
+    );
 }

@@ -290,6 +290,15 @@ impl Archive {
             .filter_map(|(turn, number)| {
                 let plan = plans.get_mut(turn)?.next()?;
                 let id = TaskId::of(&self.context.run, step, number);
+                let seed = seed
+                    .wrapping_mul(0x2545_f491_4f6c_dd1d)
+                    .wrapping_add(u64::from(number));
+                let exploration_samples = match evaluation {
+                    true => 0,
+                    false => settings.exploration_samples(),
+                };
+                let sqd = work.saved.sqd.get(&problems[turn]);
+                let parents = sqd.map(|sqd| sqd.parents(plan.permitted, exploration_samples, seed));
                 Some(Task {
                     group: GroupId::of(&id),
                     id,
@@ -297,11 +306,8 @@ impl Archive {
                     step,
                     tasks_in_step: round.to,
                     group_size,
-                    exploration_samples: if evaluation {
-                        0
-                    } else {
-                        settings.exploration_samples()
-                    },
+                    exploration_samples,
+                    parents: parents.unwrap_or_default(),
                     problem: problems[turn].clone(),
                     stage: plan.stage,
                     permitted: plan.permitted,
@@ -318,9 +324,7 @@ impl Archive {
                         top_k: generator.top_k,
                         max_tokens: generator.max_tokens,
                     },
-                    seed: seed
-                        .wrapping_mul(0x2545_f491_4f6c_dd1d)
-                        .wrapping_add(u64::from(number)),
+                    seed,
                     machine_class: self.context.host.machine_class.clone(),
                     min_policy: self.needed_policy(work.saved.course.trained(), purpose),
                     outcomes_seen,
@@ -382,6 +386,7 @@ fn next_turns<'a>(
                 tasks_in_step: round.to,
                 group_size: 1,
                 exploration_samples: 0,
+                parents: Vec::new(),
                 seed: before
                     .seed
                     .wrapping_mul(0x9e37_79b9_7f4a_7c15)

@@ -1,0 +1,130 @@
+//! The attacks that may be measured, each compared with its honest twin: the same program without the attack.
+
+use flopsmith_protocol::{Measurement, Verdict};
+use flopsmith_test_support::{Measured, skipped};
+
+use crate::program::{Expected, Program, attacks};
+use crate::stages::Stages;
+use crate::{fixtures, words};
+
+/// Two rankings of one program differ by this factor at most, beside their intervals: each is within one per cent of the
+/// truth (`examples/self_ratio`).
+const SAME: f64 = 1.02;
+
+/// The least gain that a comparison has to show.
+const SEEN: f64 = 1.2;
+
+/// A program gains something if it is faster than its twin in this many comparisons. Some loops run at one of two speeds
+/// in each process, so a single one could blame the attack for that.
+const COMPARISONS: usize = 3;
+
+/// Of the attacks that may be measured, each commit tries one in this many.
+const TRIED: usize = 12;
+
+#[test]
+fn attacks_that_may_be_measured_are_as_slow_as_their_twins() {
+    let _alone = fixtures::alone();
+    let cores = flopsmith_machine::pinning::allowed_cores().len();
+    let attacks = attacks();
+    let with_twins = attacks.iter().filter(|attack| attack.twin.is_some());
+    let mut tried = crate::sampled(with_twins, TRIED);
+    tried.sort_by_key(|attack| (&attack.problem, attack.threads));
+    let mut stages = Stages::default();
+    let mut gains = Vec::new();
+    for attack in tried {
+        if !attack.can_run(cores) {
+            skipped(&format!("{}: this machine cannot run it", attack.name));
+            continue;
+        }
+        if let Some(why) = stages.lacks(attack.language) {
+            skipped(&format!("{}: {why}", attack.name));
+            continue;
+        }
+        gains.extend(gain(&mut stages, attack));
+    }
+    assert!(gains.is_empty(), "{}", gains.join("\n"));
+}
+
+/// The words for a gain over the twin; none if there is none.
+fn gain(stages: &mut Stages, attack: &Program) -> Option<String> {
+    let twin = attack.twin.clone().map(|source| Program {
+        expected: Expected::Measured(None),
+        ..attack.with_source(source)
+    })?;
+    let mut honest: Option<Measurement> = None;
+    let mut said = String::new();
+    for _ in 0..COMPARISONS {
+        let again = measured(stages, &twin).ok();
+        let faster = |a: &Measurement, b: &Measurement| a.ratio.total_cmp(&b.ratio);
+        honest = honest.into_iter().chain(again).max_by(faster);
+        let Some(honest) = &honest else {
+            skipped(&format!("{}: its twin has no number", attack.name));
+            return None;
+        };
+        let found = match measured(stages, attack) {
+            Ok(found) => found,
+            Err(Verdict::Rejected { fault, .. }) => {
+                report(&format!("{}: {}", attack.name, fault.name()));
+                return None;
+            }
+            Err(_) => {
+                skipped(&format!("{}: it has no number", attack.name));
+                return None;
+            }
+        };
+        let least = least_seen(&found, honest);
+        said = format!(
+            "{}: {:.3} times as fast as its twin; gains above {least:.3} are seen",
+            attack.name,
+            found.ratio / honest.ratio
+        );
+        report(&said);
+        if !is_faster(&found, honest) {
+            if least > SEEN {
+                skipped(&format!(
+                    "{}: only gains above {least:.3} are seen",
+                    attack.name
+                ));
+            }
+            return None;
+        }
+    }
+    Some(said)
+}
+
+/// True if an attack is surely faster than its twin.
+fn is_faster(attack: &Measurement, twin: &Measurement) -> bool {
+    attack.interval.low > SAME * twin.interval.high
+}
+
+/// The least ratio of an attack to its twin at which [`is_faster`] holds with intervals of these widths.
+fn least_seen(attack: &Measurement, twin: &Measurement) -> f64 {
+    SAME * (twin.interval.high / twin.ratio) * (attack.ratio / attack.interval.low)
+}
+
+/// The measurement of a program, or its verdict if it has no number.
+fn measured(stages: &mut Stages, program: &Program) -> Result<Measurement, Verdict> {
+    let ended = stages.rank(program);
+    eprintln!("{}: {}", program.name, words(&ended));
+    match ended.verdict {
+        Verdict::Measured { measurement } => Ok(measurement),
+        other => Err(other),
+    }
+}
+
+/// A result for the log of `make verify`.
+#[expect(clippy::print_stdout, reason = "the log shows it")]
+fn report(line: &str) {
+    println!("{line}");
+}
+
+#[test]
+fn a_gain_is_seen_if_it_is_larger_than_both_intervals_and_two_per_cent() {
+    let at = |ratio: f64| Measured::at(10.0 * ratio).se(0.01).measurement();
+    let twin = at(1.0);
+    let least = least_seen(&twin, &twin);
+    assert!(least > SAME && least < SEEN, "{least}");
+    assert!(!is_faster(&twin, &twin));
+    assert!(!is_faster(&at(0.98 * least), &twin));
+    assert!(is_faster(&at(1.02 * least), &twin));
+}

@@ -71,11 +71,6 @@ impl Part {
         }
     }
 
-    /// One in this many cases is tried.
-    pub fn one_in(self) -> usize {
-        self.one_in
-    }
-
     /// True if all cases are tried.
     pub fn is_all(self) -> bool {
         self.one_in == 1

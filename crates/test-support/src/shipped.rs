@@ -2,7 +2,7 @@
 //!
 //! Tests that only read definitions take [`problems`]. Tests that build, verify or time programs take [`tried`] or
 //! [`share`]: problems in suites, whose number would otherwise decide how long all tests take, are left to the checks
-//! that try all cases, but for those of [`few_in_suites`].
+//! that try all cases, but for those of [`share_in_suites`].
 
 use std::path::{Path, PathBuf};
 
@@ -81,29 +81,24 @@ pub fn share<T>(
     }
 }
 
-/// The cases of problems in suites that a costly test tries for this commit besides its [`share`]: one in `parts`, and
-/// `most` at most. None if that share has them all, or if [`SHIPPED`] names its problems.
-pub fn few_in_suites<T>(
+/// The cases of problems in suites that a costly test tries for this commit besides its [`share`]: one in `parts`. None if
+/// that share has them all, or if [`SHIPPED`] names its problems.
+pub fn share_in_suites<T>(
     cases: impl IntoIterator<Item = T>,
     of: impl Fn(&T) -> &str,
     parts: usize,
-    most: usize,
 ) -> Vec<T> {
     let part = Part::of_commit(parts);
     if named().is_some() || part.is_all() {
         return Vec::new();
     }
-    few(cases.into_iter(), of, part, most)
+    in_suites(cases, of, part)
 }
 
-fn few<T>(
-    cases: impl Iterator<Item = T>,
-    of: impl Fn(&T) -> &str,
-    part: Part,
-    most: usize,
-) -> Vec<T> {
-    let in_suites = cases.filter(|case| !is_outside_suites(of(case)));
-    part.of(in_suites).take(most).collect()
+fn in_suites<T>(cases: impl IntoIterator<Item = T>, of: impl Fn(&T) -> &str, part: Part) -> Vec<T> {
+    let cases = cases.into_iter();
+    part.of(cases.filter(|case| !is_outside_suites(of(case))))
+        .collect()
 }
 
 fn is_outside_suites(problem: &str) -> bool {
@@ -207,16 +202,15 @@ mod tests {
     #[test]
     fn commits_divide_the_problems_in_suites_as_well() {
         let all: Vec<String> = problems().iter().map(|f| name(f).to_owned()).collect();
-        let of = |number: usize, most| {
+        let of = |number: usize| {
             let part = Part::named(&number.to_string(), 12);
-            few(all.iter(), |n| n.as_str(), part, most)
+            in_suites(&all, |n| n.as_str(), part)
         };
-        let tried: Vec<&String> = (0..12).flat_map(|number| of(number, 9)).collect();
+        let tried: Vec<&String> = (0..12).flat_map(of).collect();
         let mut suites: Vec<&String> = all.iter().filter(|n| !is_outside_suites(n)).collect();
         assert_eq!(tried.len(), suites.len());
         suites.retain(|n| !tried.contains(n));
         assert!(suites.is_empty(), "{suites:?}");
-        assert_eq!(of(0, 1).len(), 1);
     }
 
     #[test]

@@ -181,21 +181,15 @@ fn sampled_to_run<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Vec<&'
     chosen
 }
 
-/// Of those for problems in suites, each commit tries one of this many, and so many at most: each problem needs a timer of
-/// its own.
-const RUN_IN_SUITES: usize = 30;
-const MOST_IN_SUITES: usize = 3;
-
 /// Those programs for problems in suites. Programs that have to count take too long.
 fn sampled_in_suites(programs: &[Program]) -> Vec<&Program> {
     if names_some() {
         return Vec::new();
     }
-    shipped::few_in_suites(
+    shipped::share_in_suites(
         programs.iter().filter(|program| !program.is_to_count),
         |program| &program.problem,
-        RUN_IN_SUITES,
-        MOST_IN_SUITES,
+        RUN,
     )
 }
 
@@ -309,15 +303,13 @@ fn every_way_of_cheating_is_tried() {
 /// All variants take half an hour and more (`make variants`). Each commit tries one of this many, and other commits try
 /// others.
 const SAMPLED: usize = 400;
-/// `make verify` tries one in this many at a time.
-const EIGHTHS: usize = 8;
 
 #[test]
 fn a_sample_of_the_variants_of_attacks_gains_nothing() {
     let part = Part::of_commit(SAMPLED);
     let tried = try_variants(part);
     assert!(
-        names_some() || part.one_in() > EIGHTHS || tried >= 1000 / part.one_in(),
+        names_some() || !part.is_all() || tried >= 1000,
         "{tried} variants"
     );
 }
@@ -327,7 +319,7 @@ fn a_sample_of_the_variants_of_honest_programs_is_measured() {
     let part = Part::of_commit(SAMPLED);
     let tried = try_honest_variants(part);
     assert!(
-        names_some() || part.one_in() > EIGHTHS || tried >= 800 / part.one_in(),
+        names_some() || !part.is_all() || tried >= 800,
         "{tried} variants"
     );
 }

@@ -167,12 +167,14 @@ impl Tokenizer {
         }
     }
 
-    /// For each token id: true if the token is a number token (decimal digits only).
+    /// For each token id: true if the token is a number token: decimal digits only, of which one at least is not 0. In
+    /// programs a lone 0 is where something begins, and no size.
     pub fn number_tokens(&self) -> Vec<bool> {
         (0..=self.highest_id())
             .map(|id| {
                 let text = self.inner.id_to_token(id).unwrap_or_default();
-                !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+                let is_zero = text.bytes().all(|b| b == b'0');
+                !is_zero && text.bytes().all(|b| b.is_ascii_digit())
             })
             .collect()
     }

@@ -28,7 +28,7 @@ pub struct PolicySource {
 
 /// One of the first so many number tokens of an exploration sample is mutated; all are equally likely. In a program of
 /// the schedule space these number tokens reach from the declarations through the first loops.
-const NUMBER_TOKENS: u64 = 24;
+const NUMBER_TOKENS: u64 = 12;
 
 /// The beginning of an exploration sample that mutates a program: its tokens up to one of its number tokens, and another
 /// number token in the place of that one. The policy continues from there. None for a program without a number.

@@ -114,10 +114,14 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             }
         }
         (Some(best), Some(output)) => {
+            let path = output.path().to_owned();
             // A program that cannot be written to its file must not suppress the rest of the result.
-            if let Err(error) = output.write(&best.source) {
-                say(&format!("error: {error:#}"));
-                code = exit::INFRASTRUCTURE;
+            match output.write(&best.source) {
+                Ok(()) => say(&format!("program      {}", path.display())),
+                Err(error) => {
+                    say(&format!("error: {error:#}"));
+                    code = exit::INFRASTRUCTURE;
+                }
             }
         }
         (Some(best), None) if args.run.format == Format::Text => data(best.source.trim_end()),

@@ -199,3 +199,14 @@ fn a_tokenizer_that_a_class_cannot_rebuild_is_read_as_it_is() {
     let tokenizer = Tokenizer::load(folder.path()).unwrap();
     assert_eq!(tokenizer.encode("FOR").unwrap(), [1]);
 }
+
+#[test]
+fn number_tokens_are_digits_that_make_no_zero() {
+    let starter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/starter");
+    let tokenizer = Tokenizer::load(&starter).unwrap();
+    let is_number = tokenizer.number_tokens();
+    let ids = tokenizer.encode("for(int i=0;i<64;i+=10)").unwrap();
+    let numbers = ids.into_iter().filter(|id| is_number[*id as usize]);
+    let texts: Vec<String> = numbers.map(|id| tokenizer.decode(&[id]).unwrap()).collect();
+    assert_eq!(texts, ["6", "4", "1"]);
+}

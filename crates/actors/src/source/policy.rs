@@ -1,5 +1,6 @@
 //! A language model as a source.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -8,6 +9,8 @@ use flopsmith_policy::{Detour, Extras, Handle, Request, Stops, Tokenizer};
 use flopsmith_problem::{Problem, prompt};
 use flopsmith_protocol::{ArtifactRef, Exchange, PolicyVersion, RawAnswer, Sampling, Task};
 use flopsmith_store::Store;
+use rand::{RngCore as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
 
 use crate::answer::{Answer, Answers, Sampled, Source, problem_of};
 use crate::error::Error;
@@ -28,28 +31,51 @@ pub struct PolicySource {
 
 /// One of the first so many number tokens of an exploration sample is mutated; all are equally likely. In a program of
 /// the schedule space these number tokens reach from the declarations through the first loops.
-const NUMBER_TOKENS: u64 = 12;
+const NUMBER_TOKENS: usize = 12;
+
+/// Random numbers that decide what an exploration sample mutates. They depend on all bits of its seed, as seeds of the
+/// tasks of a step differ in the lowest bits alone, and are none of those that its tokens are drawn by.
+fn random(seed: u64) -> ChaCha8Rng {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    random.set_stream(u64::MAX);
+    random
+}
+
+/// A whole number below `count`, which is above 0.
+fn below(count: usize, random: &mut ChaCha8Rng) -> usize {
+    (random.next_u64() % count as u64) as usize
+}
+
+/// In one of so many mutations of a program any number token takes the place of another, in the others one of the program.
+const ANY_NUMBER: u32 = 4;
 
 /// The beginning of an exploration sample that mutates a program: its tokens up to one of its number tokens, and another
 /// number token in the place of that one. The policy continues from there. None for a program without a number.
-fn mutated(program: &[u32], is_number: &[bool], seed: u64) -> Option<Vec<u32>> {
-    let one_of = |items: Vec<u32>, bits: u64| {
-        let at = bits % (items.len() as u64).max(1);
-        items.get(at as usize).copied()
+///
+/// The other number mostly occurs in the program as well: numbers of one program are of one sort, such as powers of two,
+/// and with most others the policy writes no program.
+fn mutated(program: &[u32], is_number: &[bool], mut random: ChaCha8Rng) -> Option<Vec<u32>> {
+    let mut one_of = |items: Vec<u32>| {
+        let at = below(items.len().max(1), &mut random);
+        items.get(at).copied()
     };
+    let numbers = (0u32..).zip(is_number).filter(|(_, is)| **is);
+    let numbers: BTreeSet<u32> = numbers.map(|(token, _)| token).collect();
     let places = (0u32..)
         .zip(program)
-        .filter(|(_, token)| is_number.get(**token as usize) == Some(&true));
-    let places = places.take(NUMBER_TOKENS as usize).map(|(at, _)| at);
-    // The seed's high bits are the mixed ones.
-    let at = one_of(places.collect(), seed >> 44)? as usize;
-    let others = (0u32..)
-        .zip(is_number)
-        .filter(|(token, is)| **is && *token != program[at]);
-    let other = one_of(
-        others.map(|(token, _)| token).collect(),
-        (seed >> 24) & 0xf_ffff,
-    )?;
+        .filter(|(_, token)| numbers.contains(token))
+        .map(|(at, _)| at)
+        .take(NUMBER_TOKENS);
+    let at = one_of(places.collect())? as usize;
+    let mut others = numbers;
+    others.remove(&program[at]);
+    let own = others.iter().filter(|token| program.contains(token));
+    let own: Vec<u32> = own.copied().collect();
+    let any = one_of((0..ANY_NUMBER).collect()) == Some(0);
+    let other = one_of(match any || own.is_empty() {
+        true => others.into_iter().collect(),
+        false => own,
+    })?;
     Some([&program[..at], &[other]].concat())
 }
 
@@ -116,7 +142,7 @@ impl PolicySource {
         let fence = self.style.is_chat().then(|| problem.language.fence());
         let program = prompt::answer(&parent.source, fence);
         let program = self.tokenizer.encode(&program).map_err(failed)?;
-        Ok(mutated(&program, &self.number_tokens, seed))
+        Ok(mutated(&program, &self.number_tokens, random(seed)))
     }
 
     /// Programs stand in fenced blocks in a conversation with a chat model, and bare in plain text.
@@ -229,8 +255,7 @@ impl Source for PolicySource {
                     },
                     detour: explores.then(|| Detour {
                         kind: Arc::clone(&self.number_tokens),
-                        // The seed's high bits are the mixed ones.
-                        at: ((seed >> 40) % NUMBER_TOKENS) as u32,
+                        at: below(NUMBER_TOKENS, &mut random(seed)) as u32,
                     }),
                 });
             }
@@ -284,7 +309,7 @@ impl Source for PolicySource {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::BTreeMap;
 
     use proptest::prelude::*;
 
@@ -302,7 +327,7 @@ mod tests {
             seed: u64,
         ) {
             let is_number = |token: &u32| (3..8).contains(token);
-            let Some(begun) = mutated(&program, &NUMBERS, seed) else {
+            let Some(begun) = mutated(&program, &NUMBERS, random(seed)) else {
                 prop_assert!(!program.iter().any(is_number));
                 return Ok(());
             };
@@ -311,26 +336,38 @@ mod tests {
             let exchanged = &program[kept.len()];
             prop_assert!(is_number(last) && is_number(exchanged) && last != exchanged);
             let before = kept.iter().filter(|token| is_number(token)).count();
-            prop_assert!(before < NUMBER_TOKENS as usize);
+            prop_assert!(before < NUMBER_TOKENS);
         }
     }
 
     #[test]
-    fn every_number_is_exchanged_for_every_other_one() {
+    fn every_number_is_exchanged_and_mostly_for_one_of_the_program() {
         let program = [9, 3, 0, 4, 1, 3, 2];
-        let mut found = BTreeSet::new();
-        for sample in 0..2000u64 {
-            let seed = sample.wrapping_mul(0xd134_2543_de82_ef95);
-            found.extend(mutated(&program, &NUMBERS, seed).and_then(|begun| {
-                let last = *begun.last()?;
-                Some((begun.len(), last))
-            }));
+        let mut counts = BTreeMap::new();
+        // Seeds of the tasks of a step follow each other.
+        for seed in 0..3000 {
+            let begun = mutated(&program, &NUMBERS, random(seed)).expect("a mutation");
+            let (last, kept) = begun.split_last().expect("a token");
+            *counts.entry((kept.len(), *last)).or_insert(0) += 1;
         }
-        assert_eq!(found.len(), 3 * 4, "{found:?}");
+        assert_eq!(counts.len(), 3 * 4, "{counts:?}");
+        // For each of three places, three quarters and a quarter of a quarter; five standard errors.
+        for own in [(1, 4), (3, 3), (5, 4)] {
+            assert!((counts[&own] - 812_i32).abs() < 125, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn samples_of_a_step_depart_at_different_places() {
+        let mut counts = [0i32; NUMBER_TOKENS];
+        for seed in 0..100 * NUMBER_TOKENS as u64 {
+            counts[below(NUMBER_TOKENS, &mut random(seed))] += 1;
+        }
+        assert!(counts.iter().all(|n| (n - 100).abs() < 50), "{counts:?}");
     }
 
     #[test]
     fn a_lone_kind_of_number_is_not_exchanged() {
-        assert_eq!(mutated(&[1, 1], &[false, true], 7), None);
+        assert_eq!(mutated(&[1, 1], &[false, true], random(7)), None);
     }
 }

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import re
 import signal
 import subprocess
@@ -112,19 +113,25 @@ def parts_that_measure_come_first_and_alone(place):
 
 def ctrl_c_ends_all_parts_and_writes_none_as_failed(place):
     place.joinpath("x.py").write_text(
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_verify as t\n"
+        f"import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_verify as t\n"
         f"t.verified(t.Path({str(place)!r}), [], [t.Part('done', '', 'true')] + [t.Part(n, '', f'echo $$ >{place}/{{n}}; sleep 600', beside=True) for n in 'ab'])\n"
     )
     child = subprocess.Popen([sys.executable, place / "x.py"], start_new_session=True, stderr=subprocess.DEVNULL)
-    pids = [place / name for name in "ab"]
-    while not all(pid.exists() and pid.read_text().strip() for pid in pids):
-        assert child.poll() is None
-        time.sleep(0.01)
-    child.send_signal(signal.SIGINT)
-    assert child.wait(timeout=60) != 0
-    for pid in pids:
-        # The shell is gone, or a zombie whose parent is gone, too.
-        assert not Path(f"/proc/{pid.read_text().strip()}/fd").exists() or not any(Path(f"/proc/{pid.read_text().strip()}/fd").iterdir())
+    files = [place / name for name in "ab"]
+    pids = lambda: [int(text) for file in files if file.exists() and (text := file.read_text().strip())]
+    try:
+        deadline = time.monotonic() + 60
+        while len(pids()) < len(files):
+            assert child.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(timeout=60) != 0
+        assert not any(Path(f"/proc/{pid}").exists() for pid in pids())
+    finally:
+        for pid in [child.pid, *pids()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+        child.wait()
     assert results(json.loads((place / "verify.json").read_text())) == {"done": "passed"}
 
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs every check that this machine can run, and writes docs/results/verify.json: commit, machine, and each part with its result (passed,
-failed or skipped, with the reason), its commit, its seconds and its counts. Parts that measure run first, one after the other; the others then
-run several at a time (--beside). A failed part does not stop the others; the exit code is 1 if a part failed. target/verify/PART.log has the
+failed or skipped, with the reason), its commit, its seconds and its counts. Build, tests and the parts that judge measured times run first,
+one after the other; the others then run several at a time (--beside). A failed part does not stop the others; the exit code is 1 if a part failed. target/verify/PART.log has the
 output of a part. All parts take hours on two cores; `.ci/run` is the short form."""
 
 import argparse
 import concurrent.futures
+import contextlib
 import fcntl
 import json
 import os
@@ -68,10 +69,10 @@ def no_fuzzer():
 
 
 class Part:
-    """A part with `beside` measures nothing, or nothing that another part could change: it may run beside others of its kind."""
+    """A part with `beside` judges no measured times: it may run beside others of its kind, and then takes longer."""
 
     def __init__(self, name, what, command, lacks=lambda: None, limit=HOUR, sample=None, beside=False):
-        self.name, self.what, self.command, self.lacks, self.limit = name, what, command, lacks, limit
+        self.name, self.what, self.command, self.lacks, self.limit = name, what, command, lacks, limit * (2 if beside else 1)
         self.sample, self.beside = sample, beside
 
 
@@ -80,7 +81,7 @@ PARTS = [
     Part("build", "the program, with libtorch and without", "make build node"),
     Part("tests", "unit and integration tests", "make test"),
     Part("lint", "clippy, warnings are errors", "make lint"),
-    Part("corpus-gcc", "the whole corpus and all cheats, built by gcc", f"{CORPUS} --test corpus -E 'not test(clang) and not test(/^a_sample_of_the_variants_/)'", limit=2 * HOUR, sample="all"),
+    Part("corpus-gcc", "the whole corpus and all cheats, built by gcc", f"{CORPUS} --test corpus --success-output immediate -E 'not test(clang) and not test(/^a_sample_of_the_variants_/)'", limit=2 * HOUR, sample="all"),
     Part("variants", "all variants of the corpus", f"{CORPUS} --test corpus -E 'test(/^a_sample_of_the_variants_/)'", limit=2 * HOUR, sample="all"),
     Part("corpus-clang", "the whole corpus, built by clang", f"{CORPUS} --test corpus -E 'test(clang)'", lambda: have("clang"), sample="all"),
     Part("problems", "timed calls of all problems, and short calls that begin before the clock", f"{CORPUS} --test problems --test run --success-output immediate", sample="all"),
@@ -135,10 +136,33 @@ def counts(text):
 RUNNING = set()
 
 
+# True once the parts are to end: no other process starts.
+INTERRUPTED = threading.Event()
+ONE = threading.Lock()
+
+
+def start(command, environment, out):
+    with ONE:
+        if INTERRUPTED.is_set():
+            return None
+        child = subprocess.Popen(["bash", "-o", "pipefail", "-c", command], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        RUNNING.add(child)
+        return child
+
+
 def stop(child):
-    if child.poll() is None:
-        os.killpg(child.pid, signal.SIGTERM)
-        child.wait()
+    # Another thread may have waited for it in the meantime.
+    with contextlib.suppress(ProcessLookupError):
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGTERM)
+    child.wait()
+
+
+def stop_all():
+    with ONE:
+        INTERRUPTED.set()
+    for child in list(RUNNING):
+        stop(child)
 
 
 def run(part):
@@ -150,8 +174,9 @@ def run(part):
     began = time.monotonic()
     result = {"part": part.name, "what": part.what, "result": "passed"}
     with log.open("w") as out:
-        child = subprocess.Popen(["bash", "-o", "pipefail", "-c", part.command], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
-        RUNNING.add(child)
+        child = start(part.command, environment, out)
+        if child is None:
+            return result
         try:
             code = child.wait(timeout=part.limit)
             if code != 0:
@@ -184,6 +209,8 @@ def main():
     parser.add_argument("--beside", metavar="N", type=int, default=3, help="so many of the parts that measure nothing run at a time (default: %(default)s)")
     parser.add_argument("--list", action="store_true", help="list the parts, and run none")
     given = parser.parse_args()
+    if given.beside < 1:
+        parser.error("--beside needs a number of 1 or more")
     if given.list:
         for part in PARTS:
             print(f"{part.name:13} {part.what}")
@@ -238,13 +265,13 @@ def main():
             print(line(kept[part.name]) + "  (earlier)", flush=True)
         else:
             open_parts.append(part)
-    one, interrupted = threading.Lock(), threading.Event()
+    one = threading.Lock()
 
     def do(part):
         reason = part.lacks()
         result = {"part": part.name, "what": part.what, "result": "skipped", "reason": reason} if reason else run(part)
         with one:
-            if interrupted.is_set():
+            if INTERRUPTED.is_set():
                 return
             results[part.name] = result | {"commit": commit}
             write()
@@ -260,10 +287,8 @@ def main():
             for done in [pool.submit(do, part) for part in open_parts if part.beside]:
                 done.result()
         except BaseException:
-            interrupted.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            for child in list(RUNNING):
-                stop(child)
+            stop_all()
             raise
     # Another verify.py may have written results meanwhile.
     known = kept | of_this_tree(earlier()) | results

@@ -220,7 +220,7 @@ pub struct Config {
     /// Share of tasks whose prompt shows an elite of a smaller set.
     pub elite_hint_share: f64,
     /// Share of exploration samples (`generator.exploration_samples`) that mutate the program of an elite instead of an
-    /// answer of the policy. All cells whose techniques a task permits are equally likely (MAP-Elites; Mouret and
+    /// answer of the policy. Each filled cell whose techniques a task permits is equally likely (MAP-Elites; Mouret and
     /// Clune, 2015, arXiv:1504.04909).
     pub parent_share: f64,
     /// Speed-up over the last elite of a full cell that justifies a second measurement, as a share.

@@ -84,9 +84,12 @@ pub(crate) fn plan(
         .collect()
 }
 
+/// Bytes of all programs that a task carries for exploration samples: a broker refuses messages above a mebibyte.
+const MOST_BYTES_OF_PARENTS: usize = 1 << 18;
+
 /// The elites that `samples` exploration samples of a task mutate: `parent_share` of them have one, rounded up or down by
-/// chance. Each filled cell of permitted techniques is equally likely, and so is each elite of a cell; one elite may come
-/// several times.
+/// chance, as long as a permitted cell is filled and the programs are short enough together. Each filled cell of permitted
+/// techniques is equally likely, and so is each elite of a cell; one elite may come several times.
 pub(crate) fn parents(
     config: &Config,
     archive: &Archive,
@@ -105,7 +108,12 @@ pub(crate) fn parents(
         let (techniques, elites) = cells[one_of(cells.len(), draw)?];
         Some(hint_of(techniques, &elites[one_of(elites.len(), draw)?]))
     };
-    (0..count).filter_map(parent).collect()
+    let mut bytes = 0;
+    let fits = |parent: &EliteHint| {
+        bytes += parent.source.len();
+        bytes <= MOST_BYTES_OF_PARENTS
+    };
+    (0..count).filter_map(parent).take_while(fits).collect()
 }
 
 /// Tasks that permit the whole pool and show no elite. They carry the number of the last stage.

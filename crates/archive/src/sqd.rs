@@ -146,7 +146,7 @@ impl Sqd {
     }
 
     /// Elites for the exploration samples of a task that permits these techniques: at most one for each of so many
-    /// samples. Depends on nothing but the state, the rules and the task's seed.
+    /// samples. The state, the rules and the task's seed decide.
     pub fn parents(&self, permitted: TechniqueSet, samples: u32, seed: u64) -> Vec<EliteHint> {
         let mut draw = Draw::new(seed, u64::from(samples));
         plan::parents(&self.config, &self.archive, permitted, samples, &mut draw)

@@ -76,7 +76,8 @@ pub struct Task {
     /// Number of exploration samples among them, the last ones: the sampler mutates one number token of each.
     #[serde(default, skip_serializing_if = "is_none_of_them")]
     pub exploration_samples: u32,
-    /// The elites that the first exploration samples mutate, one each; the others mutate an answer of the policy.
+    /// The elites that the first exploration samples mutate, one each. The others mutate an answer of the policy, as does
+    /// a sample whose elite has no number or leaves its answer no room.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<EliteHint>,
     /// The problem to solve.

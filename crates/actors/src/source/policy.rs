@@ -29,12 +29,12 @@ pub struct PolicySource {
     version: Option<PolicyVersion>,
 }
 
-/// One of the first so many number tokens of an exploration sample is mutated; all are equally likely. In a program of
-/// the schedule space these number tokens reach from the declarations through the first loops.
+/// An exploration sample mutates one of its first `NUMBER_TOKENS` number tokens, each equally likely. In a program of the
+/// schedule space these reach from the declarations through the first loops.
 const NUMBER_TOKENS: usize = 12;
 
-/// Random numbers that decide what an exploration sample mutates. They depend on all bits of its seed, as seeds of the
-/// tasks of a step differ in the lowest bits alone, and are none of those that its tokens are drawn by.
+/// Random numbers that decide what an exploration sample mutates. All bits of its seed matter, because the seeds of a
+/// step's tasks differ in the lowest bits alone. The sampler draws tokens from other streams of the same seed.
 fn random(seed: u64) -> ChaCha8Rng {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     random.set_stream(u64::MAX);
@@ -46,7 +46,7 @@ fn below(count: usize, random: &mut ChaCha8Rng) -> usize {
     (random.next_u64() % count as u64) as usize
 }
 
-/// In one of so many mutations of a program any number token takes the place of another, in the others one of the program.
+/// One in this many mutations of a program takes any number token; the others take one that occurs in the program.
 const ANY_NUMBER: u32 = 4;
 
 /// The beginning of an exploration sample that mutates a program: its tokens up to one of its number tokens, and another
@@ -272,7 +272,7 @@ impl Source for PolicySource {
             .map(|((request, sample), (behind_prompt, language))| {
                 let (prompt, begun) = request.prompt.split_at(behind_prompt);
                 let tokens = [begun, &sample.tokens].concat();
-                // Nothing drew the beginning.
+                // No policy drew the beginning. No loss reads these, because exploration samples belong to no group.
                 let logprobs = [vec![0.0; begun.len()], sample.logprobs].concat();
                 let whole = self.tokenizer.decode(&tokens).map_err(failed)?;
                 let text = self

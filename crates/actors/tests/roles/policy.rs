@@ -8,7 +8,7 @@ use flopsmith_actors::source::policy::PolicySource;
 use flopsmith_config::Generator;
 use flopsmith_policy::{Device, Handle, Kind, Model, Tokenizer};
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{Exchange, Purpose};
+use flopsmith_protocol::{EliteHint, Exchange, Purpose, TechniqueSet};
 
 use crate::World;
 
@@ -105,4 +105,56 @@ async fn an_answer_follows_what_was_said_before_as_far_as_there_is_room() {
         "{newer}"
     );
     assert_eq!(none, plain);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exploration_sample_begins_as_its_parent_does() {
+    let world = World::new().await;
+    let handle = starter();
+    let tokenizer = Arc::clone(handle.tokenizer());
+    let texts = Arc::clone(&tokenizer);
+    let settings = Generator::default();
+    let mut source = PolicySource::new(handle, tokenizer, world.store.clone(), &settings);
+    let problem = Problem::load(&root().join("problems/dgemm")).unwrap();
+    let program = std::fs::read_to_string(root().join("models/starter/corpus_best.c")).unwrap();
+    let parent = |source: &str| EliteHint {
+        techniques: TechniqueSet::all(),
+        source: source.to_owned(),
+        gflops: 1.0,
+    };
+    let mut task = crate::task(1, 0, Purpose::Train);
+    task.group_size = 4;
+    task.exploration_samples = 3;
+    task.sampling.max_tokens = 320;
+    // The second parent has no number; the last sample has no parent.
+    task.parents = vec![parent(&program), parent("void f(void);")];
+    let answers = source.answer(&[&problem], &[task.clone()]).await.unwrap();
+    let sampled = |sample: usize| answers[0][sample].sampled.clone().unwrap();
+    let prompt = sampled(0).prompt;
+    for sample in 0..4 {
+        let found = sampled(sample);
+        assert_eq!(found.prompt, prompt);
+        assert_eq!(found.logprobs.len(), found.tokens.len());
+        assert!(found.tokens.len() <= 320);
+        // Drawn tokens have some probability; those of the parent are noted with a 0.
+        let begun = found.logprobs.iter().take(4).all(|p| *p == 0.0);
+        assert_eq!(begun, sample == 1, "{sample}: {:?}", found.logprobs);
+    }
+    let begun = sampled(1).tokens;
+    let whole = texts.encode(&program).unwrap();
+    let kept = begun.iter().zip(&whole).take_while(|(a, b)| a == b).count();
+    let exchanged = texts.decode(&[begun[kept], whole[kept]]).unwrap();
+    assert!(exchanged.bytes().all(|b| b.is_ascii_digit()), "{exchanged}");
+    let written = texts.decode(&begun).unwrap();
+    let answer = answers[0][1].source.trim();
+    assert!(
+        written.contains(answer) && answer.starts_with("typedef double V"),
+        "{written}"
+    );
+
+    // A beginning that leaves no room gives an answer of the policy.
+    task.sampling.max_tokens = 4;
+    let short = source.answer(&[&problem], &[task]).await.unwrap();
+    let found = short[0][1].sampled.clone().unwrap();
+    assert!(found.tokens.len() <= 4 && found.logprobs.iter().any(|p| *p != 0.0));
 }

@@ -4,7 +4,7 @@ use flopsmith_protocol::{Measurement, Verdict};
 use flopsmith_test_support::{Measured, skipped};
 
 use crate::program::{Expected, Program, attacks};
-use crate::stages::Stages;
+use crate::stages::{Stages, is_above_a_roof};
 use crate::{fixtures, words};
 
 /// Two rankings of one program differ by this factor at most, beside their intervals: each is within one per cent of the
@@ -14,8 +14,8 @@ const SAME: f64 = 1.02;
 /// The least gain that a comparison has to show.
 const SEEN: f64 = 1.2;
 
-/// A program gains something if it is faster than its twin in this many comparisons. Some loops run at one of two speeds
-/// in each process, so a single one could blame the attack for that.
+/// A program gains something if it is faster than its twin in all of so many comparisons. Some loops run at one of two
+/// speeds in each process, so a single one could blame the attack for that.
 const COMPARISONS: usize = 3;
 
 /// Of the attacks that may be measured, each commit tries one in this many.
@@ -54,7 +54,12 @@ fn gain(stages: &mut Stages, attack: &Program) -> Option<String> {
     let mut honest: Option<Measurement> = None;
     let mut said = String::new();
     for _ in 0..COMPARISONS {
-        let again = measured(stages, &twin).ok();
+        let again = match measured(stages, &twin) {
+            Err(refused @ Verdict::Rejected { .. }) => {
+                return Some(format!("{}: its twin is refused: {refused:?}", attack.name));
+            }
+            again => again.ok(),
+        };
         let faster = |a: &Measurement, b: &Measurement| a.ratio.total_cmp(&b.ratio);
         honest = honest.into_iter().chain(again).max_by(faster);
         let Some(honest) = &honest else {
@@ -66,6 +71,9 @@ fn gain(stages: &mut Stages, attack: &Program) -> Option<String> {
             Err(Verdict::Rejected { fault, .. }) => {
                 report(&format!("{}: {}", attack.name, fault.name()));
                 return None;
+            }
+            Err(above) if is_above_a_roof(&above) => {
+                return Some(format!("{}: faster than this machine can be", attack.name));
             }
             Err(_) => {
                 skipped(&format!("{}: it has no number", attack.name));

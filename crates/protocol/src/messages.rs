@@ -140,7 +140,9 @@ impl Task {
     /// The elite that the sample of this number mutates, if any.
     pub fn parent(&self, sample: u32) -> Option<&EliteHint> {
         let first = self.group_size.saturating_sub(self.exploration_samples);
-        let nth = sample.checked_sub(first).filter(|_| self.explores(sample))?;
+        let nth = sample
+            .checked_sub(first)
+            .filter(|_| self.explores(sample))?;
         self.parents.get(nth as usize)
     }
 }

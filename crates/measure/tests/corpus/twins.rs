@@ -54,28 +54,30 @@ fn gain(stages: &mut Stages, attack: &Program) -> Option<String> {
     let mut honest: Option<Measurement> = None;
     let mut said = String::new();
     for _ in 0..COMPARISONS {
-        let again = match measured(stages, &twin) {
-            Err(refused @ Verdict::Rejected { .. }) => {
+        match verdict(stages, &twin) {
+            Verdict::Measured { measurement } => {
+                let faster = |a: &Measurement, b: &Measurement| a.ratio.total_cmp(&b.ratio);
+                honest = honest.into_iter().chain([measurement]).max_by(faster);
+            }
+            refused @ Verdict::Rejected { .. } => {
                 return Some(format!("{}: its twin is refused: {refused:?}", attack.name));
             }
-            again => again.ok(),
-        };
-        let faster = |a: &Measurement, b: &Measurement| a.ratio.total_cmp(&b.ratio);
-        honest = honest.into_iter().chain(again).max_by(faster);
+            _ => {}
+        }
         let Some(honest) = &honest else {
             skipped(&format!("{}: its twin has no number", attack.name));
             return None;
         };
-        let found = match measured(stages, attack) {
-            Ok(found) => found,
-            Err(Verdict::Rejected { fault, .. }) => {
+        let found = match verdict(stages, attack) {
+            Verdict::Measured { measurement } => measurement,
+            Verdict::Rejected { fault, .. } => {
                 report(&format!("{}: {}", attack.name, fault.name()));
                 return None;
             }
-            Err(above) if is_above_a_roof(&above) => {
+            other if is_above_a_roof(&other) => {
                 return Some(format!("{}: faster than this machine can be", attack.name));
             }
-            Err(_) => {
+            _ => {
                 skipped(&format!("{}: it has no number", attack.name));
                 return None;
             }
@@ -110,14 +112,11 @@ fn least_seen(attack: &Measurement, twin: &Measurement) -> f64 {
     SAME * (twin.interval.high / twin.ratio) * (attack.ratio / attack.interval.low)
 }
 
-/// The measurement of a program, or its verdict if it has no number.
-fn measured(stages: &mut Stages, program: &Program) -> Result<Measurement, Verdict> {
+/// The verdict of a program that is ranked.
+fn verdict(stages: &mut Stages, program: &Program) -> Verdict {
     let ended = stages.rank(program);
     eprintln!("{}: {}", program.name, words(&ended));
-    match ended.verdict {
-        Verdict::Measured { measurement } => Ok(measurement),
-        other => Err(other),
-    }
+    ended.verdict
 }
 
 /// A result for the log of `make verify`.

@@ -297,7 +297,7 @@ impl Archive {
                     true => 0,
                     false => settings.exploration_samples(),
                 };
-                let sqd = work.saved.sqd.get(&problems[turn]);
+                let sqd = work.saved.sqd.get(problems[turn]);
                 let parents = sqd.map(|sqd| sqd.parents(plan.permitted, exploration_samples, seed));
                 Some(Task {
                     group: GroupId::of(&id),

@@ -9,6 +9,7 @@ use flopsmith_protocol::{
     CandidateFault, Certificate, Interval, TechniqueSet, UnknownCause, Verdict,
 };
 
+use crate::fixtures;
 use crate::mutate::Acts;
 use crate::stages::{Ended, Plain};
 
@@ -412,7 +413,7 @@ fn files(
                 });
                 let twin = lines
                     .get("twin")
-                    .map(|change| without_attack(&name, &source, change));
+                    .map(|change| fixtures::without_attack(&name, &source, change));
                 (
                     permitted,
                     needs,
@@ -442,17 +443,6 @@ fn files(
         .collect();
     programs.sort_by(|a, b| a.name.cmp(&b.name));
     programs
-}
-
-/// A source with a change `words => other words` that takes its attack out.
-fn without_attack(name: &str, source: &str, change: &str) -> String {
-    let (words, others) = change
-        .split_once("=>")
-        .unwrap_or_else(|| panic!("{name}: a twin has the form `words => other words`"));
-    let (words, others) = (words.trim(), others.trim());
-    // The header is one more occurrence.
-    assert_eq!(source.matches(words).count(), 2, "{name}: `{words}`");
-    source.replace(words, others)
 }
 
 /// The lines `// key: value` at the top of a file, in Fortran `! key: value`. A misspelt key must not pass for a

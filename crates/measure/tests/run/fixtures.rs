@@ -226,11 +226,23 @@ fn source(name: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("there is no {name}"))
 }
 
-/// The same with a replaced text.
-pub fn altered_of(problem: &Problem, name: &str, words: &str, others: &str) -> Vec<u8> {
+/// The honest twin of an attack of the corpus: the same program without the attack.
+pub fn twin_of(problem: &Problem, name: &str) -> Vec<u8> {
     let text = text_of(name);
-    assert_eq!(text.matches(words).count(), 1, "{words} in {name}");
-    built_of(problem, &text.replace(words, others))
+    let change = text.lines().find_map(|line| line.strip_prefix("// twin: "));
+    let change = change.unwrap_or_else(|| panic!("{name} has no twin"));
+    built_of(problem, &without_attack(name, &text, change))
+}
+
+/// A source with a change `words => other words` that takes its attack out.
+pub fn without_attack(name: &str, source: &str, change: &str) -> String {
+    let (words, others) = change
+        .split_once("=>")
+        .unwrap_or_else(|| panic!("{name}: a twin has the form `words => other words`"));
+    let (words, others) = (words.trim(), others.trim());
+    // The header is one more occurrence.
+    assert_eq!(source.matches(words).count(), 2, "{name}: `{words}`");
+    source.replace(words, others)
 }
 
 /// A shared object of a source in C, with the flags of a problem.

@@ -8,7 +8,7 @@ use flopsmith_protocol::{CandidateFault as F, Failure, Measurement};
 use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 
-use crate::fixtures::{self, alone, altered_of, fault};
+use crate::fixtures::{self, alone, fault};
 
 /// Each commit tries one in this many kinds of short calls.
 const SHORT: usize = 2;
@@ -75,9 +75,7 @@ fn gains_nothing(
     )
     .unwrap();
     let early = |way: &str| format!("works_before_the_clock_{}_{way}.c", problem.id);
-    // The same loops, which never take a call for a timed one.
-    let (before, behind) = ("return calls > 1;", "return calls > 1 && 0;");
-    let honest = altered_of(&problem, &early(ways[0]), before, behind);
+    let honest = fixtures::twin_of(&problem, &early(ways[0]));
     let honest = ranked(&mut timer, "honest", &honest).unwrap();
     let mut fastest: f64 = 0.0;
     for way in ways {

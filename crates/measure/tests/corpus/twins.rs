@@ -7,16 +7,16 @@ use crate::program::{Expected, Program, attacks};
 use crate::stages::{Stages, is_above_a_roof};
 use crate::{fixtures, words};
 
-/// Two rankings of one program differ by this factor at most, beside their intervals: each is within one per cent of the
+/// Two rankings of one program differ by this factor at most, beside their errors: each is within one per cent of the
 /// truth (`examples/self_ratio`).
 const SAME: f64 = 1.02;
 
 /// The least gain that a comparison has to show.
 const SEEN: f64 = 1.2;
 
-/// A program gains something if it is faster than its twin in all of so many comparisons. Some loops run at one of two
-/// speeds in each process, so a single one could blame the attack for that.
-const COMPARISONS: usize = 3;
+/// A program gains something if it is faster than the fastest process of its twin in all of so many comparisons. On some
+/// machines the placement of a process changes its speed by a fifth, so a few comparisons could blame the attack for it.
+const COMPARISONS: usize = 6;
 
 /// Of the attacks that may be measured, each commit tries one in this many.
 const TRIED: usize = 12;
@@ -104,12 +104,13 @@ fn gain(stages: &mut Stages, attack: &Program) -> Option<String> {
 
 /// True if an attack is surely faster than its twin.
 fn is_faster(attack: &Measurement, twin: &Measurement) -> bool {
-    attack.interval.low > SAME * twin.interval.high
+    attack.ratio / twin.ratio > least_seen(attack, twin)
 }
 
-/// The least ratio of an attack to its twin at which [`is_faster`] holds with intervals of these widths.
+/// The least ratio of an attack to its twin that is a gain. Both were compared with the same baseline, whose error
+/// against the reference takes most of their intervals and says nothing here.
 fn least_seen(attack: &Measurement, twin: &Measurement) -> f64 {
-    SAME * (twin.interval.high / twin.ratio) * (attack.ratio / attack.interval.low)
+    SAME * (1.96 * attack.log_ratio_se.hypot(twin.log_ratio_se)).exp()
 }
 
 /// The verdict of a program that is ranked.

@@ -219,6 +219,9 @@ pub struct Config {
     pub guidance: f64,
     /// Share of tasks whose prompt shows an elite of a smaller set.
     pub elite_hint_share: f64,
+    /// Share of tasks that show a failed answer to the same prompt with its diagnostics and ask for a right one. Of the
+    /// last 64 different failures of the problem, each with the same permitted techniques is equally likely.
+    pub repair_share: f64,
     /// Share of exploration samples (`generator.exploration_samples`) that mutate the program of an elite instead of an
     /// answer of the policy. Each filled cell whose techniques a task permits is equally likely (MAP-Elites; Mouret and
     /// Clune, 2015, arXiv:1504.04909).
@@ -256,6 +259,7 @@ impl Default for Config {
             replay_share: 0.2,
             guidance: 0.5,
             elite_hint_share: 0.0,
+            repair_share: 0.0,
             parent_share: 0.5,
             min_gain: 0.01,
             elite_floor: 0.8,
@@ -368,6 +372,7 @@ impl Config {
         share("replay_share", self.replay_share)?;
         share("guidance", self.guidance)?;
         share("elite_hint_share", self.elite_hint_share)?;
+        share("repair_share", self.repair_share)?;
         self.check_stages()?;
         if let Some(demote) = &self.demote {
             share("demote.below", demote.below)?;

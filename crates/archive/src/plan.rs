@@ -7,6 +7,7 @@ use crate::archive::Archive;
 use crate::config::Config;
 use crate::draw::Draw;
 use crate::elite::Elite;
+use crate::failures::{Failed, Failures};
 
 /// One task to give out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,6 +18,8 @@ pub struct Plan {
     pub permitted: TechniqueSet,
     /// A program of a smaller set of techniques to build on.
     pub elite: Option<EliteHint>,
+    /// A failed answer to a prompt with the same techniques, which the answers are to repair.
+    pub repairs: Option<Failed>,
     /// True if it comes from an earlier stage than the current one.
     pub replay: bool,
     /// True if it was aimed at a thin cell.
@@ -27,6 +30,7 @@ pub struct Plan {
 pub(crate) fn plan(
     config: &Config,
     archive: &Archive,
+    failures: &Failures,
     current: u32,
     step: u64,
     tasks: usize,
@@ -73,10 +77,15 @@ pub(crate) fn plan(
                 .chance(config.elite_hint_share)
                 .then(|| hint(archive, permitted, &mut draw))
                 .flatten();
+            // Without such tasks the other draws are those of earlier versions.
+            let repairs = (config.repair_share > 0.0 && draw.chance(config.repair_share))
+                .then(|| failures.one_of(permitted, &mut draw))
+                .flatten();
             Plan {
                 stage,
                 permitted,
-                elite,
+                elite: elite.filter(|_| repairs.is_none()),
+                repairs: repairs.cloned(),
                 replay: stage < current,
                 guided: guided && sets.len() > 1,
             }
@@ -123,6 +132,7 @@ pub(crate) fn evaluation(config: &Config, tasks: usize) -> Vec<Plan> {
         stage: last as u32,
         permitted: config.techniques,
         elite: None,
+        repairs: None,
         replay: false,
         guided: false,
     };

@@ -12,6 +12,7 @@ use crate::archive::{Archive, Counts, Inserted};
 use crate::config::{Config, Error};
 use crate::draw::Draw;
 use crate::elite::Elite;
+use crate::failures::Failures;
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
 
@@ -90,6 +91,9 @@ pub struct Sqd {
     last_step_ended: Option<u64>,
     steps_ended: u64,
     remeasures_this_step: u32,
+    /// Failed answers that tasks may ask to repair; empty if `repair_share` is 0.
+    #[serde(default, skip_serializing_if = "Failures::is_empty")]
+    failures: Failures,
 }
 
 impl Sqd {
@@ -117,6 +121,7 @@ impl Sqd {
             last_step_ended: None,
             steps_ended: 0,
             remeasures_this_step: 0,
+            failures: Failures::default(),
         })
     }
 
@@ -142,7 +147,15 @@ impl Sqd {
 
     /// The tasks of one step. Depends on nothing but the state, the step and the seed.
     pub fn plan(&self, step: u64, tasks: usize, seed: u64) -> Vec<Plan> {
-        plan::plan(&self.config, &self.archive, self.stage(), step, tasks, seed)
+        plan::plan(
+            &self.config,
+            &self.archive,
+            &self.failures,
+            self.stage(),
+            step,
+            tasks,
+            seed,
+        )
     }
 
     /// Elites for the exploration samples of a task that permits these techniques: at most one for each of so many
@@ -189,6 +202,9 @@ impl Sqd {
             }
             if measured.is_some() {
                 self.progress.on_correct();
+            }
+            if self.config.repair_share > 0.0 {
+                self.failures.note(outcome);
             }
         }
         match (measured, outcome.techniques) {

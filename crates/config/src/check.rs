@@ -303,17 +303,38 @@ pub fn check_training(settings: &Settings) -> Result<(), Usage> {
 
 /// Advice about settings that are permitted and do nothing beside others, one sentence each.
 pub fn warnings(settings: &Settings) -> Vec<String> {
+    let mut found = unread_in_prompts(settings);
     let unread = match settings.algorithm() {
         Algorithm::Grpo(_) => Vec::new(),
         Algorithm::Ppo(_) => unread_by_ppo(&settings.learner),
     };
-    match unread.as_slice() {
-        [] => Vec::new(),
-        names => vec![format!(
+    if !unread.is_empty() {
+        found.push(format!(
             "with `[ppo]` these settings do nothing: {}; `[ppo]` has its own",
-            names.join(", ")
-        )],
+            unread.join(", ")
+        ));
     }
+    found
+}
+
+/// Advice about programs that the archive would show in prompts, and that no prompt shows.
+fn unread_in_prompts(settings: &Settings) -> Vec<String> {
+    let (sqd, generator) = (&settings.sqd, &settings.generator);
+    let reads = matches!(
+        generator.kind,
+        GeneratorKind::Policy | GeneratorKind::Endpoint
+    );
+    let mut found = Vec::new();
+    if !sqd.enabled {
+        return found;
+    }
+    if sqd.elite_hint_share > 0.0 && (!reads || generator.prompt != Prompt::Full) {
+        found.push("`sqd.elite_hint_share` does nothing here: only a model's prompts with `generator.prompt = \"full\"` show an elite".to_owned());
+    }
+    if sqd.repair_share > 0.0 && !reads {
+        found.push("`sqd.repair_share` does nothing here: only a model's prompts (`generator.kind = \"policy\"` or \"endpoint\") show a failed answer".to_owned());
+    }
+    found
 }
 
 /// The settings of `[learner]` that are not as by default and that PPO does not read.

@@ -11,7 +11,9 @@ use flopsmith_endpoint::{
     Account, Amount, Ask, Client, Entry, Error as Refusal, Event, Reason, Reply, Spending,
 };
 use flopsmith_problem::{Language, Problem, prompt};
-use flopsmith_protocol::{CandidateId, Outcome, RawAnswer, Sampling, Task, TaskId, Verdict};
+use flopsmith_protocol::{
+    CandidateId, Exchange, Outcome, RawAnswer, Sampling, Task, TaskId, Verdict,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, Answers, Source, problem_of};
@@ -216,8 +218,13 @@ impl Source for EndpointSource {
         for (place, task) in tasks.iter().enumerate() {
             let problem = problem_of(problems, task)?;
             let elite = task.elite.as_ref();
-            let text = flopsmith_nest::prompt::render(problem, task.permitted, elite, self.style)
-                .map_err(|e| Error::Generator(e.to_string()))?;
+            let mut text =
+                flopsmith_nest::prompt::render(problem, task.permitted, elite, self.style)
+                    .map_err(|e| Error::Generator(e.to_string()))?;
+            for Exchange { answer, result } in &task.history {
+                let answer = prompt::answer(answer, Some(problem.language.fence()));
+                text += &format!("\nAn earlier answer:\n\n{answer}\n{result}\n");
+            }
             let name = task.id.to_string();
             // The bus may give out a task again while it is held. Its answers are those of the first one.
             if places.contains_key(&name) {

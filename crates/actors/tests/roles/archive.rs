@@ -360,6 +360,50 @@ async fn a_run_that_is_resumed_at_its_end_still_waits_for_second_measurements() 
     working.end().await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_answer_comes_back_with_its_diagnostics() {
+    let world = World::new().await;
+    let mut repairing = settings();
+    repairing.max_steps = 2;
+    repairing.sqd.repair_share = 1.0;
+    let working = start(Archive::new(
+        world.context(repairing),
+        Job::Search,
+        CancellationToken::new(),
+    ));
+    let queue = WorkerOptions::new(Queue::generate("schedule").all(), 2);
+    let mut tasks = world.bus.worker::<Task>(queue).await.unwrap();
+    for step in 0..2 {
+        let mut outcomes = Vec::new();
+        for _ in 0..2 {
+            let delivery = soon(tasks.next()).await.unwrap();
+            let task = delivery.message().clone();
+            assert_eq!(task.step, step);
+            assert_eq!(task.history.len() as u64, step, "{task:?}");
+            for said in &task.history {
+                assert!(said.answer.starts_with("int wrong"), "{said:?}");
+                assert!(said.result.contains("(wrong_result)"), "{said:?}");
+            }
+            let number = task.id.group().unwrap();
+            for sample in 0..task.group_size {
+                let of = CandidateRef {
+                    permitted: task.permitted,
+                    stage: task.stage,
+                    ..candidate(step, number, sample, Purpose::Search)
+                };
+                outcomes.push(Outcome {
+                    source: format!("int wrong{number}{sample};"),
+                    ..outcome(of, wrong())
+                });
+            }
+            delivery.done().await.unwrap();
+        }
+        let subject = subjects::outcome(&run_id());
+        world.bus.publish_many(&subject, &outcomes).await.unwrap();
+    }
+    working.end().await.unwrap();
+}
+
 /// A model with only refused answers continues neither for the whole budget nor to harder stages.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_without_a_correct_program_ends_in_the_stage_it_began_with() {

@@ -13,8 +13,8 @@ use flopsmith_config::{Endpoint, GeneratorKind, Prompt, Settings};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Candidate, EliteHint, InfrastructureCause, Outcome, Purpose, Task, TechniqueSet, Verdict,
-    subjects,
+    Candidate, EliteHint, Exchange, InfrastructureCause, Outcome, Purpose, Task, TechniqueSet,
+    Verdict, subjects,
 };
 use flopsmith_test_support::endpoint::{Act, ScriptedEndpoint};
 use flopsmith_test_support::{machine_class, run_id};
@@ -54,6 +54,10 @@ async fn ask(world: &World, samples: u32) {
             source: "int elite;".into(),
             gflops: 1.0,
         }),
+        history: vec![Exchange {
+            answer: "int failed;".into(),
+            result: "This does not pass.".into(),
+        }],
         tasks_in_step: 1,
         group_size: samples,
         ..task(0, 0, Purpose::Search)
@@ -128,7 +132,13 @@ async fn an_answer_is_published_while_others_are_being_written() {
     assert_eq!(spent.amount.output_tokens, 60);
     assert_eq!(spending(&context.folder).unwrap().unwrap(), spent);
     for asked in server.asked() {
-        for part in ["Build on it", "int elite;", "```c"] {
+        for part in [
+            "Build on it",
+            "int elite;",
+            "```c",
+            "int failed;",
+            "does not pass",
+        ] {
             assert!(asked.body.contains(part), "{}", asked.body);
         }
     }

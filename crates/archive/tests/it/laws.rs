@@ -100,7 +100,7 @@ fn advance() -> impl Strategy<Value = Advance> {
 }
 
 fn any_config() -> impl Strategy<Value = Config> {
-    let shares = (0.0..=1.0, 0.0..=1.0, 0.0..=1.0);
+    let shares = (0.0..=1.0, 0.0..=1.0, 0.0..=1.0, 0.0..=1.0);
     (
         advance(),
         shares,
@@ -111,7 +111,7 @@ fn any_config() -> impl Strategy<Value = Config> {
         .prop_map(
             |(
                 advance,
-                (replay_share, guidance, elite_hint_share),
+                (replay_share, guidance, elite_hint_share, repair_share),
                 demote,
                 elites_per_cell,
                 remeasures,
@@ -120,6 +120,7 @@ fn any_config() -> impl Strategy<Value = Config> {
                 replay_share,
                 guidance,
                 elite_hint_share,
+                repair_share,
                 demote: demote.map(|(below, window)| Demote {
                     below,
                     window,
@@ -156,6 +157,9 @@ proptest! {
                 prop_assert!(config.stage_sets(p.stage).contains(&p.permitted));
                 prop_assert_eq!(p.replay, p.stage < sqd.stage());
                 prop_assert!(p.stage <= sqd.stage());
+                if let Some(failed) = &p.repairs {
+                    prop_assert_eq!((failed.permitted, p.elite.is_some()), (p.permitted, false));
+                }
                 if let Some(hint) = &p.elite {
                     prop_assert!(hint.techniques.is_subset(p.permitted) && hint.techniques != p.permitted);
                     let cell = sqd.archive().cell(hint.techniques).unwrap();

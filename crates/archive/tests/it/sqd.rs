@@ -321,6 +321,78 @@ fn an_empty_archive_gives_no_parent() {
     assert_eq!(s.parents(set("simd"), 4, 7), Vec::new());
 }
 
+/// An outcome of a program that fails, for a prompt that permits nothing.
+fn failing(number: u32, source: &str) -> Outcome {
+    Outcome {
+        source: source.to_owned(),
+        ..bad(sample(0, number), CandidateFault::WrongResult)
+    }
+}
+
+#[test]
+fn tasks_show_failed_answers_to_the_same_prompt() {
+    let mut s = sqd(Config {
+        repair_share: 1.0,
+        replay_share: 0.0,
+        elite_hint_share: 1.0,
+        ..Config::default()
+    });
+    assert!(s.plan(1, 4, 0).iter().all(|p| p.repairs.is_none()));
+    for outcome in [
+        failing(0, "int a;"),
+        failing(1, "int b;"),
+        failing(2, "int b;"),
+        // The model wrote no program.
+        failing(3, ""),
+        good(sample(0, 4), "int c;", set("{}"), 1.0, 0.01),
+    ] {
+        s.on_outcome(&outcome);
+    }
+    let plans = s.plan(1, 40, 0);
+    let shown: BTreeSet<String> = plans
+        .iter()
+        .map(|p| p.repairs.clone().unwrap().source)
+        .collect();
+    assert_eq!(shown, ["int a;", "int b;"].map(str::to_owned).into());
+    assert!(plans.iter().all(|p| p.elite.is_none()));
+    // The state that is saved and read has the same tasks.
+    let saved = rmp_serde::to_vec_named(&s).unwrap();
+    let read: Sqd = rmp_serde::from_slice(&saved).unwrap();
+    assert_eq!(read.plan(1, 40, 0), plans);
+    // A later stage has prompts of its own, which nobody has failed yet.
+    for step in 0..8 {
+        end_step(&mut s, step);
+    }
+    assert!(s.stage() > 0);
+    assert!(s.plan(9, 40, 3).iter().all(|p| p.repairs.is_none()));
+}
+
+#[test]
+fn the_last_failures_are_kept_and_only_if_tasks_show_them() {
+    let mut s = sqd(Config {
+        repair_share: 0.5,
+        ..Config::default()
+    });
+    for number in 0..100 {
+        s.on_outcome(&failing(number, &format!("int x{number};")));
+    }
+    let all = s.plan(1, 4000, 1);
+    let shown: BTreeSet<String> = all
+        .iter()
+        .filter_map(|p| Some(p.repairs.as_ref()?.source.clone()))
+        .collect();
+    assert_eq!(shown.len(), 64);
+    assert!(!shown.contains("int x35;") && shown.contains("int x36;"));
+    let share = all.iter().filter(|p| p.repairs.is_some()).count();
+    // Half, within five standard deviations.
+    assert!((1842..2158).contains(&share), "{share}");
+    let mut without = sqd(Config::default());
+    let empty = rmp_serde::to_vec_named(&without).unwrap().len();
+    without.on_outcome(&failing(0, &"x".repeat(5000)));
+    let after = rmp_serde::to_vec_named(&without).unwrap().len();
+    assert!(after < empty + 1000, "{empty} {after}");
+}
+
 #[test]
 fn hints_come_from_smaller_sets() {
     let mut s = with_four_cells(Config {

@@ -417,6 +417,22 @@ fn settings_that_ppo_does_not_read_are_named() {
 }
 
 #[test]
+fn programs_that_no_prompt_shows_are_named() {
+    let warned = |text: &str| warnings(&parse(text, "x.toml", &[]).expect("settings")).concat();
+    let hint = "[sqd]\nelite_hint_share = 0.5\n";
+    let repair = "[sqd]\nrepair_share = 0.5\n";
+    assert!(warned(hint).contains("`sqd.elite_hint_share` does nothing"));
+    assert_eq!(
+        warned(&format!("[generator]\nprompt = \"full\"\n{hint}")),
+        ""
+    );
+    assert_eq!(warned(repair), "");
+    let space = format!("[generator]\nkind = \"schedule\"\n{repair}");
+    assert!(warned(&space).contains("`sqd.repair_share` does nothing"));
+    assert_eq!(warned(&format!("{repair}enabled = false\n")), "");
+}
+
+#[test]
 fn the_learners_table_is_checked_before_anything_is_started() {
     for (text, parts) in [
         (

@@ -299,6 +299,10 @@ impl Archive {
                 };
                 let sqd = work.saved.sqd.get(problems[turn]);
                 let parents = sqd.map(|sqd| sqd.parents(plan.permitted, exploration_samples, seed));
+                let repairs = plan.repairs.map(|failed| Exchange {
+                    result: follow_up(Feedback::of(&failed.verdict)),
+                    answer: failed.source,
+                });
                 Some(Task {
                     group: GroupId::of(&id),
                     id,
@@ -328,7 +332,7 @@ impl Archive {
                     machine_class: self.context.host.machine_class.clone(),
                     min_policy: self.needed_policy(work.saved.course.trained(), purpose),
                     outcomes_seen,
-                    history: Vec::new(),
+                    history: Vec::from_iter(repairs),
                     follows: None,
                 })
             })

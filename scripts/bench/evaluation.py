@@ -42,7 +42,7 @@ def bare(sources, folder):
 
 def step(place, seed):
     """The outcomes of one step of 64 programs, and when these were written, seconds."""
-    command = [ROOT / "target/release/flopsmith", "search", "--problem", "dgemm", "--workload", "n=256", "--budget", "20m", "--runs", place / "runs",
+    command = [ROOT / "target/release/flopsmith", "search", "--cold", "--problem", "dgemm", "--workload", "n=256", "--budget", "20m", "--runs", place / "runs",
                "--seed", str(seed), "--set", "tasks=8", "--set", "group_size=8", "--set", "max_steps=1", "--set", "sqd.enabled=false", "--set", "evaluate.finalists=0",
                "--output", place / "best.c"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def one(arguments, seed, more, runs):
     command = [ROOT / "target/release/flopsmith"]
-    command += ["search", "--problem", "dgemm", "--workload", "n=256", "--output", runs / "best.c"] if arguments.search else ["train", "examples/dgemm.toml"]
+    command += ["search", "--cold", "--problem", "dgemm", "--workload", "n=256", "--output", runs / "best.c"] if arguments.search else ["train", "examples/dgemm.toml"]
     command += ["--budget", arguments.budget, "--seed", str(seed), "--runs", runs, "--format", "json", *more]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if ran.returncode:

@@ -76,7 +76,7 @@ def search(arguments, seed, endpoint):
     with tempfile.TemporaryDirectory() as folder:
         before = processor_seconds()
         child = subprocess.Popen(
-            [arguments.flopsmith, "search", "--problem", "dgemm", "--workload", "n=256", "--evaluations", str(arguments.evaluations), "--budget", "30m", "--seed", str(seed),
+            [arguments.flopsmith, "search", "--cold", "--problem", "dgemm", "--workload", "n=256", "--evaluations", str(arguments.evaluations), "--budget", "30m", "--seed", str(seed),
              "--set", "evaluate.finalists=1", "--set", "evaluate.quarantine=false", "--format", "json", "--runs", folder],
             cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )

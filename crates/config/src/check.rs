@@ -277,6 +277,11 @@ pub fn check_training(settings: &Settings) -> Result<(), Usage> {
             "`start` is a program with which a search begins; leave it out, or run `flopsmith search --start`",
         ));
     }
+    if !settings.warm_start.is_empty() {
+        return Err(usage(
+            "`warm_start` has programs with whose schedules a search begins; leave it out",
+        ));
+    }
     let generator = &settings.generator;
     if !generator.kind.has_policy() {
         return Err(usage(format!(

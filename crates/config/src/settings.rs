@@ -117,6 +117,10 @@ pub struct Settings {
     /// The user's own program, with which a search begins (`flopsmith search --start`). Default: not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,
+    /// Programs of earlier searches for like loops, whose schedules the search tries first: `flopsmith search` finds them in
+    /// the folder of runs (`--cold` leaves them out).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warm_start: Vec<String>,
 }
 
 /// Roles that exist once in a run and that a node of a cluster can take.

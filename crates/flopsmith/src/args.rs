@@ -371,6 +371,10 @@ pub struct Search {
     /// end by shares of the budget. Not with --resume.
     #[arg(long)]
     pub staged: bool,
+    /// Do not begin with the schedules of the fastest programs of earlier searches for the same loops. Without it, a search
+    /// looks for them in the folder of runs (--runs) and tries them in its first step. Not with --resume.
+    #[arg(long)]
+    pub cold: bool,
     /// Seed of the search; 1 when left out. Not with --resume.
     #[arg(long, env = "FLOPSMITH_SEED", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED))]
     pub seed: Option<u64>,

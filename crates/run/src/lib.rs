@@ -52,4 +52,5 @@ pub mod summary;
 pub mod tail;
 pub mod ticker;
 pub mod view;
+pub mod warm;
 pub mod worker;

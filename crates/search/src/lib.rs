@@ -161,6 +161,28 @@ impl<S: Space> Search<S> {
         chosen
     }
 
+    /// The new programs of `points` that are `mine` and within the permitted techniques: at most `count`, in this order.
+    pub fn begin(
+        &mut self,
+        points: &[S::Point],
+        count: usize,
+        permitted: TechniqueSet,
+        mine: &dyn Fn(&S::Point, &str) -> bool,
+    ) -> Vec<Proposal<S::Point>> {
+        let mut chosen = Vec::new();
+        for point in points {
+            if chosen.len() == count {
+                break;
+            }
+            if let Some(written) = self.written(point, permitted)
+                && self.is_fresh(point, &written, mine)
+            {
+                chosen.push(self.enter(point.clone(), written));
+            }
+        }
+        chosen
+    }
+
     /// Takes note of a program's speed; none if it failed.
     pub fn report(&mut self, text: &str, speed: Option<f64>) {
         if let Some(known) = self.known.get_mut(text) {

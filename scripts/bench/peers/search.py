@@ -9,7 +9,7 @@ BESIDES = 15 * 60
 
 
 def command(options, case, file, runs, seconds):
-    command = [options.flopsmith, "search", "--problem", case.folder, "--budget", f"{seconds:.0f}s", "--output", file, "--runs", runs, "--format", "json"]
+    command = [options.flopsmith, "search", "--cold", "--problem", case.folder, "--budget", f"{seconds:.0f}s", "--output", file, "--runs", runs, "--format", "json"]
     return command + (["--workload", case.workload] if case.several else [])
 
 

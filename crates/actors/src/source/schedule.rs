@@ -29,6 +29,8 @@ pub struct ScheduleSource {
     searches: HashMap<ProblemId, Searching>,
     /// The program with which the run begins.
     start: Option<String>,
+    /// Programs of earlier searches, whose schedules the first step tries.
+    warm: Vec<String>,
 }
 
 /// The search for one problem.
@@ -227,6 +229,45 @@ impl Searching {
         }
     }
 
+    /// Programs for a task with the schedules of programs of earlier searches: at most `count`. A schedule that gives no
+    /// program here, or one that another task of the step tries, is left out.
+    fn begin(&mut self, task: &Task, earlier: &[String], count: usize) -> Vec<String> {
+        // The answer must not depend on the answers to other tasks.
+        self.forget_undecided();
+        let share = share_of(task);
+        match self {
+            Self::Product(of) => {
+                let schedules = earlier.iter().filter_map(|source| of.schedule(source));
+                let schedules = schedules.filter(|schedule| {
+                    share.has(schedule) && schedule.techniques().is_subset(task.permitted)
+                });
+                let schedules = schedules.take(count).collect();
+                of.rendered(schedules)
+            }
+            Self::Nest(search) => {
+                let points = earlier.iter().filter_map(|s| Some(unmarked(s)?.1));
+                let points: Vec<NestSchedule> = points.collect();
+                let mine = |_: &NestSchedule, text: &str| share.has(text.as_bytes());
+                let proposed = search.begin(&points, count, task.permitted, &mine);
+                proposed.iter().map(|p| marked(&p.text, &p.point)).collect()
+            }
+            Self::Template(search) => {
+                let space = search.space();
+                let points = earlier.iter();
+                let points = points.filter_map(|s| Some(template::unmarked(space, s)?.1));
+                let points: Vec<Point> = points.collect();
+                let mine = |_: &Point, text: &str| share.has(text.as_bytes());
+                let proposed = search.begin(&points, count, task.permitted, &mine);
+                let space = search.space();
+                let marked = proposed
+                    .iter()
+                    .map(|p| template::marked(space, &p.text, &p.point));
+                marked.collect()
+            }
+            Self::Tuned(_) => Vec::new(),
+        }
+    }
+
     /// Programs for a task that vary `parents`, of which earlier ones are varied more often, and some that vary none: at most `count`,
     /// fewer where the task's share of the space has no others. Parents that are not of the space are left out. Proposals
     /// without an outcome are not made again before [`Self::forget_undecided`].
@@ -325,7 +366,14 @@ impl ScheduleSource {
         Self {
             searches: searches.map(|(id, search)| (id, search.into())).collect(),
             start: None,
+            warm: Vec::new(),
         }
+    }
+
+    /// Tries the schedules of these programs, which earlier searches for like loops found, in the first step.
+    #[must_use]
+    pub fn warmed_by(self, warm: Vec<String>) -> Self {
+        Self { warm, ..self }
     }
 
     /// Answers the first task of the run with this program first, if there is one.
@@ -350,9 +398,13 @@ impl Source for ScheduleSource {
             })?;
             let begins = task.step == 0 && task.id.group() == Some(0);
             let start = self.start.clone().filter(|_| begins);
-            let count = task.group_size as usize - usize::from(start.is_some());
-            let programs = of.programs(task, count);
-            let group = start.into_iter().chain(programs).map(|source| Answer {
+            let mut group = Vec::from_iter(start);
+            let size = task.group_size as usize;
+            if task.step == 0 && !self.warm.is_empty() {
+                group.extend(of.begin(task, &self.warm, size - group.len()));
+            }
+            group.extend(of.programs(task, size - group.len()));
+            let group = group.into_iter().map(|source| Answer {
                 source,
                 raw: None,
                 sampled: None,
@@ -497,6 +549,71 @@ mod tests {
         let count = programs.len();
         programs.dedup();
         assert_eq!(programs.len(), count, "no two tasks of a step try the same");
+    }
+
+    /// The first step of a search that knows programs of an earlier one tries their schedules, each once.
+    #[tokio::test]
+    async fn a_warm_search_begins_with_the_schedules_of_earlier_ones() {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let load = |name: &str| Problem::load(&problems.join(name)).expect("a problem");
+        for (earlier, now) in [
+            ("dgemm", "dgemm"),
+            ("dsyrk", "dsyrk"),
+            ("histogram", "histogram"),
+            ("polybench/polybench_floyd_warshall", "floyd_warshall"),
+        ] {
+            let (earlier, now) = (load(earlier), load(now));
+            let step = |problem: &Problem, size: u32| -> Vec<Task> {
+                let tasks = (0..2).map(|number| Task {
+                    problem: problem.id.clone(),
+                    group_size: size,
+                    tasks_in_step: 2,
+                    permitted: TechniqueSet::all(),
+                    purpose: Purpose::Search,
+                    seed: 11,
+                    ..flopsmith_test_support::task(0, number)
+                });
+                tasks.collect()
+            };
+            let made = |problem: &Problem| {
+                let searching = Searching::of(problem, 1).expect("it has schedules");
+                ScheduleSource::new([(problem.id.clone(), searching)])
+            };
+            let found = made(&earlier).answer(&[&earlier], &step(&earlier, 8)).await;
+            let found: Vec<String> = found
+                .expect("answers")
+                .into_iter()
+                .flatten()
+                .map(|answer| answer.source)
+                .collect();
+            let known: Vec<String> = found[1..4]
+                .iter()
+                .cloned()
+                .chain(["int other;".to_owned()])
+                .collect();
+            let mut source = made(&now).warmed_by(known.clone());
+            let answers = source.answer(&[&now], &step(&now, 6)).await;
+            let answers: Vec<String> = answers
+                .expect("answers")
+                .into_iter()
+                .flatten()
+                .map(|answer| answer.source)
+                .collect();
+            assert_eq!(answers.len(), 12);
+            if earlier.id == now.id {
+                for program in &known[..3] {
+                    let times = answers.iter().filter(|a| *a == program).count();
+                    assert_eq!(times, 1, "{}: {program}", now.id);
+                }
+                let cold = made(&now).answer(&[&now], &step(&now, 6)).await;
+                assert!(cold.is_ok(), "and a cold search has its own");
+            } else {
+                let schedule = |source: &String| unmarked(source).map(|of| of.1);
+                let warm: BTreeSet<_> = answers.iter().filter_map(schedule).collect();
+                let mut tried = known.iter().filter_map(schedule);
+                assert!(tried.any(|schedule| warm.contains(&schedule)), "{known:?}");
+            }
+        }
     }
 
     /// The settings of a search that begins with a program with three parameters, of 11 configurations.

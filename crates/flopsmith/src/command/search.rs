@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use flopsmith_actors::source::schedule::Searching;
 use flopsmith_bench::inputs::Program;
 use flopsmith_config::search::{BUDGET, ask, defaults, improve, stage};
-use flopsmith_config::{Endpoint, Job, Settings, Start};
+use flopsmith_config::{Endpoint, GeneratorKind, Job, Settings, Start};
 use flopsmith_generator::parameters::Configurations;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Technique, text};
@@ -17,7 +17,7 @@ use flopsmith_run::folder::{self, Folder};
 use flopsmith_run::output::Output;
 use flopsmith_run::summary::Summary;
 use flopsmith_run::view::{self, Log};
-use flopsmith_run::{durations, endpoint, evaluator, paths, results, run, shell, start};
+use flopsmith_run::{durations, endpoint, evaluator, paths, results, run, shell, start, warm};
 
 use crate::args::{Format, Search};
 use crate::exit;
@@ -36,6 +36,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 .apply(&mut settings, &args.run.set, Job::Search)?;
             begin(args, &mut settings)?;
             let problem = searchable(&settings)?;
+            warm_up(args, &mut settings, &problem);
             endpoint::prepare(&mut settings)?;
             evaluator::has_cores_of(&settings)?;
             check_results(args, &settings)?;
@@ -57,6 +58,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 ("--evaluations", args.evaluations > 0),
                 ("--agent", args.agent),
                 ("--staged", args.staged),
+                ("--cold", args.cold),
                 ("--workload", !args.workloads.names.is_empty()),
                 ("--start", args.start.is_some()),
                 ("--max-source", args.max_source.is_some()),
@@ -93,9 +95,19 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
     };
     let resume = shell::resume_search(&args.problem, &folder.path);
     let space = start::configurations(&settings)?;
+    let problem = match takes_warm_start(&settings) {
+        true => Some(paths::problem_of(&settings)?),
+        false => None,
+    };
     let path = folder.path.clone();
     let ended = finish(Job::Search, settings, folder, log, &resume, wait)?;
     let mut code = code(&ended);
+    // A later search can do without.
+    if let Some(problem) = problem
+        && let Err(error) = warm::keep(&path, &problem)
+    {
+        say(&format!("warning: {error:#}"));
+    }
     if let Some(space) = space
         && let Err(error) = write_results(&path, &space, output.results)
     {
@@ -240,6 +252,28 @@ fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
     Ok(())
 }
 
+/// True if the search proposes schedules, or values of a template.
+fn takes_warm_start(settings: &Settings) -> bool {
+    let has_parameters = settings.start.as_ref().is_some_and(|s| s.has_parameters());
+    settings.generator.kind == GeneratorKind::Schedule && !has_parameters
+}
+
+/// Lets the search begin with the schedules of earlier ones for the same loops, and says so.
+fn warm_up(args: &Search, settings: &mut Settings, problem: &Problem) {
+    if args.cold || !takes_warm_start(settings) {
+        return;
+    }
+    let warm = warm::find(args.run.place.folder(), problem);
+    if !warm.programs.is_empty() {
+        let count = counted(warm.programs.len() as u64, "schedule");
+        say(&format!(
+            "warm start   {count} of {} first (--cold leaves them out)",
+            warm.runs.join(", ")
+        ));
+        settings.warm_start = warm.programs;
+    }
+}
+
 /// Permits every technique that is looked for, also those that the schedule space has no programs with: a user or a language
 /// model may write programs with them.
 fn permit_all(args: &Search, settings: &mut Settings, problem: &Problem) {
@@ -334,7 +368,6 @@ fn fruitless(summary: &Summary) -> (u8, String) {
 mod tests {
     use clap::Parser;
     use flopsmith_archive::Advance;
-    use flopsmith_config::GeneratorKind;
 
     use super::*;
     use crate::args::{Args, Command};

@@ -255,6 +255,42 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     let shown = format!("{:.0} %", rate * 100.0);
     assert!(table.lines().nth(1).unwrap().contains(&shown), "{table}");
     is_reported(&runs, &folder, place.path());
+    warms_later_searches(&runs, &summary);
+}
+
+/// Another search in the same folder of runs begins with the best program of this one, if it is not told otherwise.
+fn warms_later_searches(runs: &Path, summary: &Value) {
+    let warm = |more: &[&str], earlier: usize| {
+        let mut child = search(runs)
+            .args(more)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let settings = || {
+            let newest = std::fs::read_dir(runs).ok()?.flatten();
+            let newest = newest.map(|entry| entry.path());
+            let newest = newest.max_by_key(|path| {
+                let made = path.join("config.toml").metadata();
+                made.and_then(|of| of.modified()).ok()
+            })?;
+            std::fs::read_to_string(newest.join("config.toml")).ok()
+        };
+        let begun = || std::fs::read_dir(runs).is_ok_and(|all| all.count() > earlier);
+        wait_for(&mut child, Duration::from_secs(60), "another run", || {
+            begun() && settings().is_some_and(|text| text.contains("budget_seconds"))
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let text = settings().unwrap();
+        let settings: toml::Table = text.parse().unwrap();
+        settings.get("warm_start").cloned()
+    };
+    let begun = warm(&["--seed", "2"], 1).unwrap();
+    let programs = begun.as_array().unwrap();
+    assert_eq!(programs.len(), 1);
+    assert_eq!(programs[0].as_str(), summary["best"]["source"].as_str());
+    assert_eq!(warm(&["--cold"], 2), None);
 }
 
 /// A finished run can be written as one page at any time: into its folder, or to another path.

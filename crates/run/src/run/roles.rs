@@ -231,8 +231,9 @@ async fn source(
             let start = context.settings.start.as_ref();
             let plain = start.filter(|s| !s.has_parameters());
             let start = plain.map(|start| start.source.clone());
+            let source = ScheduleSource::new(searches(context)?).beginning_with(start);
             Ok(Box::new(
-                ScheduleSource::new(searches(context)?).beginning_with(start),
+                source.warmed_by(context.settings.warm_start.clone()),
             ))
         }
         GeneratorKind::Agent if context.settings.generator.endpoint.is_some() => {

@@ -93,6 +93,7 @@ fn flags_that_belong_together_are_given_together() {
             "--max-source",
         ),
         (vec!["--start", kernel, "--staged"], "--staged"),
+        (vec!["--resume", "--cold"], "--cold"),
         (
             vec!["--start", kernel, "--results", "t4.json"],
             "give --parameters",

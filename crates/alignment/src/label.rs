@@ -1,6 +1,6 @@
 //! The labels of programs: each is compiled, verified and timed in the jail.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -9,10 +9,14 @@ use flopsmith_generator::measured::Program;
 use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::Style;
-use flopsmith_protocol::{Technique, TechniqueSet, Verdict};
+use flopsmith_protocol::{ProblemId, Technique, TechniqueSet, Verdict};
 use flopsmith_run::console::usage;
 use flopsmith_run::evaluator;
+use flopsmith_run::farm::{self, Farm};
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::to_measure::Work;
 
 /// A program to measure.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -100,16 +104,11 @@ impl Bench {
                 runtime_s
             }
         };
-        Some(Program {
+        let given = Given {
             problem: self.evaluator.problem.id.to_string(),
-            workloads: self.workloads.clone(),
-            prompt: given.prompt,
-            source: given.source,
-            correct: runtime_s.is_some(),
-            runtime_s,
-            origin: given.origin,
-            rank: None,
-        })
+            ..given
+        };
+        Some(line(given, &self.workloads, runtime_s))
     }
 
     fn runtime_s(&mut self, source: &str) -> Option<Option<f64>> {
@@ -126,6 +125,68 @@ impl Bench {
             Verdict::Measured { .. } if !is_permitted => Some(None),
             verdict => runtime_s(verdict),
         }
+    }
+}
+
+/// Measures programs on the workers of a cluster, and hands over the line of each in their order; none for one that no worker
+/// could measure. `workloads` go into the lines. False if a stop was requested.
+///
+/// # Errors
+/// The bus fails, no worker processes the programs, or `each` fails.
+pub fn on_farm(
+    farm: &mut Farm,
+    work: Vec<Work>,
+    workloads: &[String],
+    stopped: &CancellationToken,
+    mut each: impl FnMut(Option<Program>) -> Result<()>,
+) -> Result<bool> {
+    // A program may answer several prompts.
+    let mut numbers: HashMap<(ProblemId, String), usize> = HashMap::new();
+    let mut programs = Vec::new();
+    let mut lines = VecDeque::new();
+    for Work {
+        problem,
+        permitted,
+        programs: given,
+    } in work
+    {
+        for given in given {
+            let key = (problem.id.clone(), given.source.clone());
+            let number = *numbers.entry(key).or_insert_with(|| {
+                programs.push(farm::Program {
+                    problem: problem.id.clone(),
+                    permitted: permitted.unwrap_or(TechniqueSet::all()),
+                    source: given.source.clone(),
+                });
+                programs.len() - 1
+            });
+            lines.push_back((number, given));
+        }
+    }
+    let mut known: Vec<Option<Option<Option<f64>>>> = vec![None; programs.len()];
+    farm.evaluate(&programs, stopped, |number, outcome| {
+        known[number] = Some(runtime_s(&outcome.verdict));
+        while let Some((number, _)) = lines.front()
+            && let Some(measured) = known[*number]
+            && let Some((_, given)) = lines.pop_front()
+        {
+            each(measured.map(|runtime_s| line(given, workloads, runtime_s)))?;
+        }
+        Ok(())
+    })
+}
+
+/// The line of a measured program.
+fn line(given: Given, workloads: &[String], runtime_s: Option<f64>) -> Program {
+    Program {
+        problem: given.problem,
+        workloads: workloads.to_vec(),
+        prompt: given.prompt,
+        source: given.source,
+        correct: runtime_s.is_some(),
+        runtime_s,
+        origin: given.origin,
+        rank: None,
     }
 }
 

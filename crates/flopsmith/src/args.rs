@@ -15,6 +15,7 @@ mod cluster;
 mod dataset;
 mod dead;
 mod eval;
+mod farm;
 mod join;
 #[cfg(feature = "torch")]
 mod learn;
@@ -36,9 +37,10 @@ pub use cluster::Cluster;
 pub use dataset::{Dataset, Measure, OfRun, Split};
 pub use dead::{Dead, Where};
 pub use eval::{Eval, EvalAction};
+pub use farm::OnFarm;
 pub use join::Join;
 #[cfg(feature = "torch")]
-pub use learn::{Learn, Sft};
+pub use learn::{Learn, Rlpf, Sft};
 #[cfg(feature = "torch")]
 pub use model_serve::ModelServe;
 pub use random::RandomNests;
@@ -184,7 +186,7 @@ pub enum Command {
     /// 2024). This machine's jail runs the tests and the timed calls.
     #[cfg(feature = "torch")]
     #[command(after_help = learn::RLPF)]
-    Rlpf(Learn),
+    Rlpf(Rlpf),
     /// Align a model over several problems: measure programs, train by all methods, and compare the models
     ///
     /// One recipe chains the stages of Nichols et al. (2024): programs of the schedule spaces, or of files, are measured

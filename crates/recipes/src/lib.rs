@@ -18,6 +18,7 @@ use flopsmith_problem::prompt::Style;
 use flopsmith_protocol::Digest;
 
 use flopsmith_run::console::usage;
+use flopsmith_run::farm::Ways;
 use flopsmith_run::interrupt::{CancellationToken, Watch};
 use flopsmith_run::ticker::Ticker;
 use flopsmith_run::{export, paths};
@@ -48,6 +49,8 @@ pub struct Order<'a> {
     pub resume: bool,
     /// True if programs run even where the jail gives less than its full protection.
     pub allow_weaker_jail: bool,
+    /// The cluster whose workers evaluate programs; this machine does if there is none.
+    pub farm: Option<&'a Ways>,
     /// True if the report is printed as JSON.
     pub json: bool,
     /// Cancelled once a stop was requested, perhaps before the training listens to signals itself.

@@ -1,24 +1,31 @@
 //! The rewards of answers: by their measured times for problems with tests, by a reward model for others.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_actors::answer::without_program;
-use flopsmith_config::Dtype;
+use flopsmith_config::{Dtype, Standard};
 use flopsmith_evaluate::Evaluator;
 use flopsmith_generator::measured::exercises::{Exercise, Feedback, reward};
 use flopsmith_learner::Judge;
 use flopsmith_measure::{Purpose, Timer, Verifier};
-use flopsmith_problem::prompt;
-use flopsmith_protocol::{CandidateFault, Digest, RawAnswer, UnknownCause, Verdict};
+use flopsmith_problem::{Problem, prompt};
+use flopsmith_protocol::{
+    CandidateFault, Digest, InfrastructureCause, RawAnswer, TechniqueSet, UnknownCause, Verdict,
+};
 use flopsmith_run::console::usage;
+use flopsmith_run::farm::{self, Farm, Ways};
+use flopsmith_run::interrupt::CancellationToken;
 use flopsmith_run::{evaluator, paths};
 
 use crate::reasons::{Reason, Unsuccessful};
 use crate::{Reader, open};
+
+/// The compiler of answers.
+const COMPILER: &str = "gcc";
 
 /// An answer to judge.
 pub struct Answer<'a> {
@@ -135,17 +142,47 @@ fn timed(exercise: &Exercise) -> Timed {
 /// The benches of all problems with tests, and the reward model for the others.
 pub struct Rewards {
     benches: HashMap<Timed, Bench>,
+    /// The runs on a cluster by the names of their workloads; none if this machine evaluates the answers.
+    farms: HashMap<Vec<String>, Farm>,
     judge: Option<(Judge, Reader)>,
     /// Answers since the last call of [`Rewards::take_unsuccessful`].
     unsuccessful: Unsuccessful,
 }
 
 struct Bench {
+    problem: Arc<Problem>,
+    /// The stages of this machine; none if a cluster evaluates the answers.
+    stages: Option<Stages>,
+    /// Results of programs that were measured, with their details: late in a training most answers are copies.
+    known: HashMap<String, (Fate, String)>,
+}
+
+/// What this machine evaluates answers with.
+struct Stages {
     evaluator: Evaluator,
     verifier: Verifier,
     timer: Timer,
-    /// Results of programs that were measured, with their details: late in a training most answers are copies.
-    known: HashMap<String, (Fate, String)>,
+}
+
+/// The runs on a cluster: one for all problems with the same names of workloads.
+fn farms(ways: &Ways, benches: &HashMap<Timed, Bench>) -> Result<HashMap<Vec<String>, Farm>> {
+    let mut problems: BTreeMap<&Vec<String>, Vec<Arc<Problem>>> = BTreeMap::new();
+    for ((_, workloads), bench) in benches {
+        let of = problems.entry(workloads).or_default();
+        of.push(Arc::clone(&bench.problem));
+    }
+    let mut farms = HashMap::new();
+    for (workloads, problems) in problems {
+        let order = farm::Order {
+            name: "rlpf",
+            problems: &problems,
+            workloads,
+            compiler: COMPILER,
+            standard: Standard::Screen,
+        };
+        farms.insert(workloads.clone(), Farm::open(ways, &order)?);
+    }
+    Ok(farms)
 }
 
 impl Rewards {
@@ -158,14 +195,22 @@ impl Rewards {
         chat: bool,
         dtype: Dtype,
         allow_weaker_jail: bool,
+        farm: Option<&Ways>,
     ) -> Result<Self> {
         let mut benches = HashMap::new();
         for exercise in exercises.iter().filter(|e| e.median_s.is_some()) {
             if let Entry::Vacant(place) = benches.entry(timed(exercise)) {
-                let bench = Bench::new(place.key(), allow_weaker_jail)?;
+                let bench = match farm {
+                    None => Bench::here(place.key(), allow_weaker_jail)?,
+                    Some(_) => Bench::on_farm(place.key())?,
+                };
                 place.insert(bench);
             }
         }
+        let farms = match farm {
+            None => HashMap::new(),
+            Some(ways) => farms(ways, &benches)?,
+        };
         let untested = exercises.iter().find(|e| e.median_s.is_none());
         let judge = match (reward_model, untested) {
             (None, Some(exercise)) => {
@@ -184,6 +229,7 @@ impl Rewards {
         };
         Ok(Self {
             benches,
+            farms,
             judge,
             unsuccessful: Unsuccessful::default(),
         })
@@ -205,6 +251,7 @@ impl Rewards {
         answers: &[Answer<'_>],
         reader: &Reader,
     ) -> Result<Vec<(Worth, Option<Failure>)>> {
+        self.ask_farms(answers, reader)?;
         let mut worths: Vec<(Worth, Option<Failure>)> = vec![(Worth::Unknown, None); answers.len()];
         let mut untested = Vec::new();
         for (number, answer) in answers.iter().enumerate() {
@@ -261,6 +308,45 @@ impl Rewards {
 }
 
 impl Rewards {
+    /// Has the workers of a cluster evaluate the programs that have no result yet.
+    fn ask_farms(&mut self, answers: &[Answer<'_>], reader: &Reader) -> Result<()> {
+        for (workloads, farm) in &mut self.farms {
+            let mut asked = Vec::new();
+            let mut programs = Vec::new();
+            for answer in answers.iter().filter(|a| a.exercise.median_s.is_some()) {
+                let of = timed(answer.exercise);
+                let Some(bench) = self.benches.get_mut(&of).filter(|_| of.1 == *workloads) else {
+                    continue;
+                };
+                // A failure of the machine may not occur again.
+                bench
+                    .known
+                    .retain(|_, (fate, _)| !matches!(fate, Fate::Unknown(_)));
+                let Some(source) = bench.source(answer, reader) else {
+                    continue;
+                };
+                let program = farm::Program {
+                    problem: bench.problem.id.clone(),
+                    permitted: TechniqueSet::all(),
+                    source,
+                };
+                if !bench.known.contains_key(&program.source) && !programs.contains(&program) {
+                    programs.push(program);
+                    asked.push(of);
+                }
+            }
+            let benches = &mut self.benches;
+            farm.evaluate(&programs, &CancellationToken::new(), |number, outcome| {
+                if let Some(bench) = benches.get_mut(&asked[number]) {
+                    let fate = Fate::of(outcome.verdict);
+                    bench.known.insert(programs[number].source.clone(), fate);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
     /// The answers without a measurement since the last call, by the reason.
     pub fn take_unsuccessful(&mut self) -> Unsuccessful {
         std::mem::take(&mut self.unsuccessful)
@@ -268,39 +354,61 @@ impl Rewards {
 
     /// The program in an answer to an exercise with tests.
     pub fn source(&self, answer: &Answer<'_>, reader: &Reader) -> Option<String> {
-        let bench = self.benches.get(&timed(answer.exercise))?;
-        prompt::extract(&answer.text, reader.style, bench.evaluator.problem.language)
+        self.benches
+            .get(&timed(answer.exercise))?
+            .source(answer, reader)
     }
 }
 
 impl Bench {
-    fn new((problem, workloads): &Timed, allow_weaker_jail: bool) -> Result<Self> {
-        let problem = Arc::new(paths::selected(paths::problem(problem)?, workloads)?);
-        let evaluator = evaluator::open(problem, "gcc", allow_weaker_jail)?;
+    fn here(of: &Timed, allow_weaker_jail: bool) -> Result<Self> {
+        let bench = Self::on_farm(of)?;
+        let evaluator = evaluator::open(Arc::clone(&bench.problem), COMPILER, allow_weaker_jail)?;
         let (verifier, timer) = (evaluator.verifier(1)?, evaluator.timer(1)?);
         Ok(Self {
-            evaluator,
-            verifier,
-            timer,
+            stages: Some(Stages {
+                evaluator,
+                verifier,
+                timer,
+            }),
+            ..bench
+        })
+    }
+
+    fn on_farm((problem, workloads): &Timed) -> Result<Self> {
+        Ok(Self {
+            problem: Arc::new(paths::selected(paths::problem(problem)?, workloads)?),
+            stages: None,
             known: HashMap::new(),
         })
     }
 
+    /// The program in an answer.
+    fn source(&self, answer: &Answer<'_>, reader: &Reader) -> Option<String> {
+        prompt::extract(&answer.text, reader.style, self.problem.language)
+    }
+
     /// The fate of an answer's program, and the detail of its verdict.
     fn result(&mut self, answer: &Answer<'_>, reader: &Reader) -> (Fate, String) {
-        let language = self.evaluator.problem.language;
-        let Some(source) = prompt::extract(&answer.text, reader.style, language) else {
+        let Some(source) = self.source(answer, reader) else {
             let detail = without_program(Some(&answer.raw()));
             return (Fate::Failed(CandidateFault::Format), detail);
         };
         if let Some(known) = self.known.get(&source) {
             return known.clone();
         }
-        let done = self.evaluator.evaluate(
-            language,
+        let Some(stages) = &mut self.stages else {
+            let cause = InfrastructureCause::Bus.name();
+            return (
+                Fate::Unknown(cause),
+                "the cluster gave no outcome".to_owned(),
+            );
+        };
+        let done = stages.evaluator.evaluate(
+            self.problem.language,
             &source,
-            &mut self.verifier,
-            &mut self.timer,
+            &mut stages.verifier,
+            &mut stages.timer,
             Purpose::Screen,
         );
         let (fate, detail) = Fate::of(done.verdict);
@@ -314,7 +422,6 @@ impl Bench {
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_protocol::InfrastructureCause;
     use flopsmith_test_support::Measured;
 
     use super::*;

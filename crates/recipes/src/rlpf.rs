@@ -183,6 +183,7 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         recipe.chat,
         recipe.dtype,
         order.allow_weaker_jail,
+        order.farm,
     )?;
     let mut ppo = Ppo::new(model, recipe.ppo.clone(), None, recipe.seed).map_err(refused)?;
     let by = rewards.digest(&exercises)?;

@@ -27,6 +27,7 @@ mod event_files;
 pub mod exit;
 pub mod expected;
 pub mod export;
+pub mod farm;
 pub mod folder;
 pub mod fruitless;
 pub mod idle_wait;

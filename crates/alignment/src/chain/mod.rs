@@ -16,6 +16,7 @@ use std::time::Instant;
 use anyhow::Result;
 use flopsmith_run::console::{data, say};
 use flopsmith_run::exit::{INTERRUPTED, OK};
+use flopsmith_run::farm::Ways;
 use flopsmith_run::interrupt::Watch;
 
 use plan::{Plan, about};
@@ -34,6 +35,9 @@ pub struct Order<'a> {
     pub resume: bool,
     /// True if programs run even where the jail gives less than its full protection.
     pub allow_weaker_jail: bool,
+    /// The cluster whose workers evaluate the programs and the answers of the reinforcement; this machine does if there is
+    /// none. This machine makes the last evaluation.
+    pub farm: Option<&'a Ways>,
     /// True if the comparison is printed as JSON.
     pub json: bool,
 }

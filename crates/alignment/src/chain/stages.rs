@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use flopsmith_config::Standard;
 use flopsmith_config::alignment::Asked;
 use flopsmith_config::recipe::{Examples, Pairs};
 use flopsmith_eval::model::{Kind, Model};
@@ -21,6 +22,7 @@ use flopsmith_recipes::{is_unfinished, rlpf, starter};
 use flopsmith_run::console::{say, usage};
 use flopsmith_run::digits::time;
 use flopsmith_run::exit::{INFRASTRUCTURE, INTERRUPTED, OK};
+use flopsmith_run::farm::{self, Farm, Ways};
 use flopsmith_run::jsonl;
 use flopsmith_run::ticker::Ticker;
 use serde::{Deserialize, Serialize};
@@ -31,7 +33,7 @@ use super::plan::{COMPILER, MODELS, Plan, about};
 use super::state::{Folder, MEASURED, Stage, replace};
 use super::summary::{Set, Summary};
 use crate::label::{self, Bench, Given};
-use crate::split;
+use crate::{split, to_measure};
 
 /// Updates between two checkpoints of a training.
 const CHECKPOINT_EVERY: u64 = 100;
@@ -57,6 +59,9 @@ struct Line {
     number: usize,
     program: Program,
 }
+
+/// A problem with the programs that have no time yet, by their numbers.
+type Todo = (Arc<Problem>, Vec<(usize, Given)>);
 
 /// A stage at work.
 pub struct Work<'a> {
@@ -102,6 +107,19 @@ impl Work<'_> {
             ));
         }
         let open = total.saturating_sub(done.len());
+        let mut number = 0;
+        let mut todo = Vec::new();
+        for (problem, programs) in work {
+            let numbered: Vec<(usize, Given)> = (number..).zip(programs).collect();
+            number += numbered.len();
+            let numbered = numbered.into_iter();
+            let open: Vec<(usize, Given)> = numbered
+                .filter(|(number, _)| !done.contains_key(number))
+                .collect();
+            if !open.is_empty() {
+                todo.push((problem, open));
+            }
+        }
         let mut kept = OpenOptions::new()
             .append(true)
             .create(true)
@@ -109,48 +127,42 @@ impl Work<'_> {
             .with_context(|| format!("cannot write into {}", self.path.display()))?;
         let began = Instant::now();
         let mut ticker = Ticker::new(50);
-        let (mut number, mut count, mut left_out) = (0, 0usize, 0u64);
-        for (problem, programs) in work {
-            let numbered: Vec<(usize, Given)> = (number..).zip(programs).collect();
-            number += numbered.len();
-            let todo: Vec<(usize, Given)> = numbered
-                .into_iter()
-                .filter(|(number, _)| !done.contains_key(number))
-                .collect();
-            if todo.is_empty() {
-                continue;
-            }
-            let mut bench = self.bench(&problem)?;
-            for (number, given) in todo {
-                let program = bench.measure(given);
-                // Ctrl-c also reaches the measured process, so its result has no meaning.
-                if self.stopped.is_cancelled() {
-                    ticker.end();
-                    say("stopped after the current measurement");
-                    return Ok(Ended::Interrupted);
+        let (mut count, mut left_out) = (0usize, 0u64);
+        let mut keep = |number: usize, program: Option<Program>| -> Result<()> {
+            match program {
+                Some(program) => {
+                    let line = Line { number, program };
+                    writeln!(kept, "{}", serde_json::to_string(&line)?)
+                        .with_context(|| format!("cannot write into {}", self.path.display()))?;
+                    done.insert(number, line.program);
                 }
-                match program {
-                    Some(program) => {
-                        let line = Line { number, program };
-                        writeln!(kept, "{}", serde_json::to_string(&line)?).with_context(|| {
-                            format!("cannot write into {}", self.path.display())
-                        })?;
-                        done.insert(number, line.program);
-                    }
-                    None => left_out += 1,
-                }
-                count += 1;
-                ticker.tick(count as u64, open as u64, || {
-                    let each = began.elapsed().as_secs_f64() / count as f64;
-                    let left = about(each * open.saturating_sub(count) as f64);
-                    format!("measured {count} of {open} programs, {left} left")
-                });
+                None => left_out += 1,
             }
+            count += 1;
+            ticker.tick(count as u64, open as u64, || {
+                let each = began.elapsed().as_secs_f64() / count as f64;
+                let left = about(each * open.saturating_sub(count) as f64);
+                format!("measured {count} of {open} programs, {left} left")
+            });
+            Ok(())
+        };
+        let whole = match self.order.farm {
+            None => self.measured_here(todo, &mut keep)?,
+            Some(ways) => self.measured_on_farm(ways, todo, &mut keep)?,
+        };
+        if !whole {
+            ticker.end();
+            say("stopped after the current measurement");
+            return Ok(Ended::Interrupted);
         }
         ticker.end();
         if left_out > 0 {
+            let who = match self.order.farm {
+                None => "this machine",
+                Some(_) => "the workers",
+            };
             say(&format!(
-                "{left_out} programs are left out: this machine failed to measure them"
+                "{left_out} programs are left out: {who} failed to measure them"
             ));
         }
         let mut programs: Vec<Program> = done.into_values().collect();
@@ -165,6 +177,68 @@ impl Work<'_> {
         }
         jsonl::write(&self.path.join(PROGRAMS), &programs)?;
         Ok(Ended::Complete(OK))
+    }
+
+    /// Measures programs on this machine; false if a stop was requested.
+    fn measured_here(
+        &self,
+        todo: Vec<Todo>,
+        keep: &mut dyn FnMut(usize, Option<Program>) -> Result<()>,
+    ) -> Result<bool> {
+        for (problem, programs) in todo {
+            let mut bench = self.bench(&problem)?;
+            for (number, given) in programs {
+                let program = bench.measure(given);
+                // Ctrl-c also reaches the measured process, so its result has no meaning.
+                if self.stopped.is_cancelled() {
+                    return Ok(false);
+                }
+                keep(number, program)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Has the workers of a cluster measure programs; false if a stop was requested.
+    fn measured_on_farm(
+        &self,
+        ways: &Ways,
+        todo: Vec<Todo>,
+        keep: &mut dyn FnMut(usize, Option<Program>) -> Result<()>,
+    ) -> Result<bool> {
+        let workloads = &self.plan.recipe.workloads;
+        let problems: Vec<_> = todo
+            .iter()
+            .map(|(problem, _)| Arc::clone(problem))
+            .collect();
+        if problems.is_empty() {
+            return Ok(true);
+        }
+        let mut numbers = Vec::new();
+        let work = todo.into_iter().map(|(problem, programs)| {
+            let (mine, programs): (Vec<usize>, Vec<Given>) = programs.into_iter().unzip();
+            numbers.extend(mine);
+            to_measure::Work {
+                permitted: Some(label::permitted(&problem)),
+                problem,
+                programs,
+            }
+        });
+        let work = work.collect();
+        let order = farm::Order {
+            name: "align",
+            problems: &problems,
+            workloads,
+            compiler: COMPILER,
+            standard: Standard::Screen,
+        };
+        let mut farm = Farm::open(ways, &order)?;
+        let mut numbers = numbers.into_iter();
+        label::on_farm(&mut farm, work, workloads, self.stopped, |program| {
+            numbers
+                .next()
+                .map_or(Ok(()), |number| keep(number, program))
+        })
     }
 
     fn bench(&self, problem: &Arc<Problem>) -> Result<Bench> {
@@ -265,6 +339,7 @@ impl Work<'_> {
             output: Some(self.path),
             resume: is_unfinished(self.path),
             allow_weaker_jail: self.order.allow_weaker_jail,
+            farm: self.order.farm,
             json: false,
             stopped: Some(self.stopped),
         })?;

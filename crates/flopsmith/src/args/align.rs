@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use clap::builder::BoolishValueParser;
 use flopsmith_alignment::chain::Order;
+use flopsmith_run::farm::Ways;
 
-use super::Format;
+use super::{Format, OnFarm};
 
 /// Shown under the options.
 pub const EXAMPLES: &str = "\
@@ -44,6 +45,9 @@ pub struct Align {
     /// Run programs even where the jail gives less than its full protection.
     #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = BoolishValueParser::new())]
     pub allow_weaker_jail: bool,
+    /// The cluster. It measures the programs and the answers of the reinforcement; this machine makes the last evaluation.
+    #[command(flatten)]
+    pub farm: OnFarm,
     /// Print the comparison in this format.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,
@@ -51,12 +55,13 @@ pub struct Align {
 
 impl Align {
     /// The request in the words of the library.
-    pub fn order(&self) -> Order<'_> {
+    pub fn order<'a>(&'a self, farm: Option<&'a Ways>) -> Order<'a> {
         Order {
             recipe: &self.recipe,
             output: &self.output,
             resume: self.resume,
             allow_weaker_jail: self.allow_weaker_jail,
+            farm,
             json: self.format == Format::Json,
         }
     }

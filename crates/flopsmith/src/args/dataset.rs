@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::{Format, Place, Workloads};
+use super::{Format, OnFarm, Place, Workloads};
 
 /// Shown under the options.
 pub const EXAMPLES: &str = "\
@@ -87,6 +87,9 @@ pub struct Measure {
     /// Compile with this C compiler: gcc, clang or a path.
     #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
     pub compiler: String,
+    /// The cluster.
+    #[command(flatten)]
+    pub farm: OnFarm,
     /// Run the programs even where the jail gives less than its full protection.
     #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = clap::builder::BoolishValueParser::new())]
     pub allow_weaker_jail: bool,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use flopsmith_recipes::Order;
 
-use super::Format;
+use super::{Format, OnFarm};
 
 /// Shown under the options of `sft`.
 pub const SFT: &str = "\
@@ -109,7 +109,7 @@ pub struct Sft {
     pub format: Format,
 }
 
-/// `flopsmith reward-model`, `flopsmith dpa` and `flopsmith rlpf`.
+/// `flopsmith reward-model` and `flopsmith dpa`, and the beginning of `flopsmith rlpf`.
 #[derive(Debug, ClapArgs)]
 pub struct Learn {
     /// Recipe. Paths in it are relative to the current folder, or else to the recipe's folder.
@@ -128,6 +128,17 @@ pub struct Learn {
     pub format: Format,
 }
 
+/// `flopsmith rlpf`.
+#[derive(Debug, ClapArgs)]
+pub struct Rlpf {
+    /// The arguments of every training on files.
+    #[command(flatten)]
+    pub learn: Learn,
+    /// The cluster.
+    #[command(flatten)]
+    pub farm: OnFarm,
+}
+
 impl Sft {
     /// The request in the words of the library.
     pub fn order(&self) -> Order<'_> {
@@ -136,6 +147,7 @@ impl Sft {
             output: self.output.as_deref(),
             resume: self.resume,
             allow_weaker_jail: false,
+            farm: None,
             json: self.format == Format::Json,
             stopped: None,
         }
@@ -150,6 +162,7 @@ impl Learn {
             output: Some(&self.output),
             resume: self.resume,
             allow_weaker_jail: self.allow_weaker_jail,
+            farm: None,
             json: self.format == Format::Json,
             stopped: None,
         }

@@ -99,14 +99,20 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         Command::Rlpf(a) => {
             let advice =
                 memory::of_training("ppo", "`batch`, `prompts`, `samples` or `max_tokens`");
-            rlpf::run(&a.order())
+            let ways = a.farm.ways()?;
+            let order = flopsmith_recipes::Order {
+                farm: ways.as_ref(),
+                ..a.learn.order()
+            };
+            rlpf::run(&order)
                 .map(ExitCode::from)
                 .map_err(|error| memory::advise(error, &advice))
         }
         #[cfg(feature = "torch")]
         Command::Align(a) => {
             flopsmith_run::measuring_lock::announce(&format!("align {}", a.recipe.display()));
-            flopsmith_alignment::chain::run(&a.order())
+            let ways = a.farm.ways()?;
+            flopsmith_alignment::chain::run(&a.order(ways.as_ref()))
                 .map(ExitCode::from)
                 .map_err(|error| memory::advise(error, memory::OF_CHAINS))
         }

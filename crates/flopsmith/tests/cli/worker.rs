@@ -215,6 +215,58 @@ fn answered(address: &str, path: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_workers_of_a_cluster_measure_the_programs_of_a_file() {
+    on_one_core();
+    let cluster = Cluster::new().await;
+    let _worker = Worker::start(&cluster, "w1");
+    let reference = root().join("problems/dot/reference.c");
+    let reference = std::fs::read_to_string(reference).unwrap();
+    let wrong = "void dot(int n, const double *x, const double *y, double *result) { result[0] = x[0] + y[n - 1]; }";
+    let line = |prompt: &str, program: &str| {
+        serde_json::json!({ "problem": "dot", "prompt": prompt, "program": program }).to_string()
+    };
+    let lines = [
+        line("a", &reference),
+        line("a", wrong),
+        line("b", &reference),
+    ];
+    let file = cluster.folder.path().join("programs.jsonl");
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    let measure = |store: &str| {
+        let mut command = flopsmith();
+        command.args(["dataset", "measure"]).arg(&file);
+        command.args(["--cluster", "--nats", &cluster.url(), "--store", store]);
+        command.output().unwrap()
+    };
+    let refused = measure("");
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("--store (or FLOPSMITH_STORE)"), "{said}");
+    let output = measure(cluster.store().to_str().unwrap());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let prompts: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row["prompt"].as_str())
+        .collect();
+    assert_eq!(prompts, ["a", "a", "b"], "in the order of the file: {said}");
+    let right: Vec<bool> = rows
+        .iter()
+        .filter_map(|row| row["correct"].as_bool())
+        .collect();
+    assert_eq!(right, [true, false, true], "{text}");
+    assert!(rows[0]["runtime_s"].as_f64().unwrap() > 0.0);
+    assert_eq!(rows[0]["runtime_s"], rows[2]["runtime_s"], "measured once");
+    let top = run(&["top", "--nats", &cluster.url(), "--format", "json"]);
+    assert_eq!(last_object(&top)["runs"].as_array().unwrap().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
     on_one_core();
     let cluster = Cluster::new().await;

@@ -107,6 +107,7 @@ fn a_training_ends_with_a_model_and_contradictions_are_refused() {
             output: None,
             resume,
             allow_weaker_jail: false,
+            farm: None,
             json: false,
             stopped: None,
         })

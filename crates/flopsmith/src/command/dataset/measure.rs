@@ -1,17 +1,23 @@
 //! `flopsmith dataset measure`: compiles, verifies and times programs, of one problem or of several.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_alignment::label::Bench;
+use flopsmith_alignment::label::{self, Bench};
 use flopsmith_alignment::to_measure::{self, Order, Permit, Work};
+use flopsmith_config::Standard;
+use flopsmith_generator::measured::Program;
 use flopsmith_problem::prompt::Style;
 use flopsmith_run::console::{data, say};
 use flopsmith_run::digits::counted;
+use flopsmith_run::farm::{self, Farm};
+use flopsmith_run::interrupt::Watch;
 use flopsmith_run::ticker::Ticker;
 
 use super::super::problem::named;
 use crate::args::Measure;
+use crate::exit;
 
 /// Measures the programs of a file.
 pub fn run(args: &Measure) -> Result<ExitCode> {
@@ -34,10 +40,91 @@ pub fn run(args: &Measure) -> Result<ExitCode> {
         origin: &args.origin,
     })?;
     let total: usize = work.iter().map(|of| of.programs.len()).sum();
+    let mut count = Count::new(total as u64);
+    let mut interrupted = false;
+    match args.farm.ways()? {
+        None => here(args, work, &mut count)?,
+        Some(ways) => {
+            let watch = Watch::saying("stopping…")?;
+            let problems: Vec<_> = work.iter().map(|of| Arc::clone(&of.problem)).collect();
+            let mut farm = Farm::open(
+                &ways,
+                &farm::Order {
+                    name: "measure",
+                    problems: &problems,
+                    workloads: &args.workloads.names,
+                    compiler: &args.compiler,
+                    standard: Standard::Screen,
+                },
+            )?;
+            let stopped = watch.asked();
+            interrupted =
+                !label::on_farm(&mut farm, work, &args.workloads.names, stopped, |program| {
+                    count.add(program)
+                })?;
+        }
+    }
+    count.ticker.end();
+    if count.left_out > 0 {
+        say(&format!(
+            "{} programs are left out: {} failed to measure them",
+            count.left_out,
+            if args.farm.cluster {
+                "the workers"
+            } else {
+                "this machine"
+            }
+        ));
+    }
+    Ok(match interrupted {
+        true => ExitCode::from(exit::INTERRUPTED),
+        false => ExitCode::SUCCESS,
+    })
+}
+
+/// Counts programs, and prints the lines of the measured ones.
+struct Count {
+    total: u64,
+    right: u64,
+    wrong: u64,
+    left_out: u64,
+    ticker: Ticker,
+}
+
+impl Count {
+    fn new(total: u64) -> Self {
+        Self {
+            total,
+            right: 0,
+            wrong: 0,
+            left_out: 0,
+            ticker: Ticker::new(50),
+        }
+    }
+
+    fn add(&mut self, program: Option<Program>) -> Result<()> {
+        match program {
+            Some(program) => {
+                match program.correct {
+                    true => self.right += 1,
+                    false => self.wrong += 1,
+                }
+                data(&serde_json::to_string(&program)?);
+            }
+            None => self.left_out += 1,
+        }
+        let (right, wrong, total) = (self.right, self.wrong, self.total);
+        let number = right + wrong + self.left_out;
+        self.ticker.tick(number, total, || {
+            format!("measured {number} of {total} programs: {right} are right, {wrong} wrong")
+        });
+        Ok(())
+    }
+}
+
+/// Measures the programs on this machine, problem by problem.
+fn here(args: &Measure, work: Vec<Work>, count: &mut Count) -> Result<()> {
     let several = work.len() > 1;
-    let (mut right, mut wrong, mut left_out) = (0u64, 0u64, 0u64);
-    let mut ticker = Ticker::new(50);
-    let mut number = 0u64;
     for Work {
         problem,
         permitted,
@@ -45,8 +132,8 @@ pub fn run(args: &Measure) -> Result<ExitCode> {
     } in work
     {
         if several {
-            let count = counted(programs.len() as u64, "program");
-            say(&format!("{}: {count} to measure", problem.id));
+            let programs = counted(programs.len() as u64, "program");
+            say(&format!("{}: {programs} to measure", problem.id));
         }
         let mut bench = Bench::open(
             problem,
@@ -56,27 +143,9 @@ pub fn run(args: &Measure) -> Result<ExitCode> {
             permitted,
         )?;
         for given in programs {
-            match bench.measure(given) {
-                Some(program) => {
-                    match program.correct {
-                        true => right += 1,
-                        false => wrong += 1,
-                    }
-                    data(&serde_json::to_string(&program)?);
-                }
-                None => left_out += 1,
-            }
-            number += 1;
-            ticker.tick(number, total as u64, || {
-                format!("measured {number} of {total} programs: {right} are right, {wrong} wrong")
-            });
+            count.add(bench.measure(given))?;
         }
-        ticker.end();
+        count.ticker.end();
     }
-    if left_out > 0 {
-        say(&format!(
-            "{left_out} programs are left out: this machine failed to measure them"
-        ));
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

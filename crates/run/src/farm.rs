@@ -1,0 +1,494 @@
+//! Programs that the workers of a cluster evaluate, without an archive and a generator: for labels and rewards.
+//!
+//! The nodes know them as a run with a name of its own. Each program is sent as a candidate, and its outcome is read from the
+//! log of outcomes, so compiling, verifying and timing are those of every other run. The run is withdrawn when the [`Farm`]
+//! is dropped.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use flopsmith_actors::outcome_cache::version;
+use flopsmith_actors::registry::RunRegistry;
+use flopsmith_actors::supervisor::words;
+use flopsmith_bus::{Bus, LogReader, Options, RunSetup};
+use flopsmith_config::{Settings, Standard};
+use flopsmith_problem::Problem;
+use flopsmith_protocol::subjects::{self, Queue};
+use flopsmith_protocol::{
+    Candidate, CandidateId, CandidateRef, GroupId, MachineClass, Outcome, ProblemId, Purpose,
+    RunId, RunSpec, TaskId, TechniqueSet, Verdict,
+};
+use flopsmith_store::Store;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+use crate::console::{say, usage};
+use crate::{broker, view};
+
+/// Number of times that a program is sent whose failure is not its own fault.
+const ATTEMPTS: u32 = 2;
+/// Programs that are under way at the same time.
+const UNDER_WAY: usize = 256;
+/// Time without an outcome after which the user is told that the workers do not answer.
+const SILENCE: Duration = Duration::from_secs(120);
+/// Time for which a bus is asked to forget the run.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// The ways to a cluster.
+#[derive(Debug, Clone)]
+pub struct Ways {
+    /// URL of its broker.
+    pub nats: String,
+    /// Its artifact store: a folder or a URL.
+    pub store: String,
+    /// The class of the machines that time the programs.
+    pub machine_class: String,
+}
+
+/// What is evaluated, and how.
+pub struct Order<'a> {
+    /// Begins the name of the run.
+    pub name: &'a str,
+    /// The problems, with the workloads that were chosen.
+    pub problems: &'a [Arc<Problem>],
+    /// Names of the workloads, if they are not all of the problems'.
+    pub workloads: &'a [String],
+    /// The C compiler.
+    pub compiler: &'a str,
+    /// The standard of the measurements.
+    pub standard: Standard,
+}
+
+/// A program to evaluate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// Its problem, one of the order's.
+    pub problem: ProblemId,
+    /// The techniques that it may use.
+    pub permitted: TechniqueSet,
+    /// Its source.
+    pub source: String,
+}
+
+/// A run of given programs on the workers of a cluster.
+pub struct Farm {
+    runtime: Runtime,
+    bus: Bus,
+    log: LogReader<Outcome>,
+    run: RunId,
+    class: MachineClass,
+    /// Number of programs so far, which name their tasks.
+    sent: u32,
+    silence: Duration,
+}
+
+/// A program that is under way.
+struct Asked {
+    number: usize,
+    task: u32,
+    attempt: u32,
+}
+
+impl Farm {
+    /// Makes the run known to the nodes of a cluster.
+    ///
+    /// # Errors
+    /// The bus or the store cannot be used, or there is no problem.
+    pub fn open(ways: &Ways, order: &Order<'_>) -> Result<Self> {
+        let store = Store::open(&ways.store).map_err(|e| usage(words(&e)))?;
+        let options = broker::options(&ways.nats);
+        Self::with(options, Some(store), ways, order)
+    }
+
+    fn with(
+        options: Options,
+        store: Option<Store>,
+        ways: &Ways,
+        order: &Order<'_>,
+    ) -> Result<Self> {
+        let class = MachineClass::new(&ways.machine_class).map_err(|e| usage(e.to_string()))?;
+        let run = RunId::new(format!(
+            "{}-{}-{}",
+            order.name,
+            view::stamp(),
+            std::process::id()
+        ))?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .context("cannot start the async runtime")?;
+        let (bus, log) = runtime.block_on(async {
+            let bus = Bus::connect(options).await?;
+            bus.ensure_streams(&RunSetup::default()).await?;
+            let identity = match &store {
+                Some(store) => Some(store.identity().await?),
+                None => None,
+            };
+            let spec = spec(&run, &class, identity, order)?;
+            let log = bus.log::<Outcome>(&subjects::outcome(&run), 0).await?;
+            RunRegistry::open(&bus).await?.announce_new(&spec).await?;
+            anyhow::Ok((bus, log))
+        })?;
+        Ok(Self {
+            runtime,
+            bus,
+            log,
+            run,
+            class,
+            sent: 0,
+            silence: SILENCE,
+        })
+    }
+
+    /// Evaluates programs, and hands over each number with its outcome, in the order in which they arrive. An outcome that is not
+    /// the program's own fault comes after [`ATTEMPTS`] of them. False if a stop was requested.
+    ///
+    /// # Errors
+    /// The bus fails, no role processes the programs, or `each` fails.
+    pub fn evaluate(
+        &mut self,
+        programs: &[Program],
+        stopped: &CancellationToken,
+        mut each: impl FnMut(usize, Outcome) -> Result<()>,
+    ) -> Result<bool> {
+        let runtime = self.runtime.handle().clone();
+        runtime.block_on(async {
+            let mut open = programs.iter().enumerate();
+            let mut waiting: HashMap<CandidateId, Asked> = HashMap::new();
+            loop {
+                while waiting.len() < UNDER_WAY
+                    && let Some((number, program)) = open.next()
+                {
+                    let asked = Asked {
+                        number,
+                        task: self.sent,
+                        attempt: 0,
+                    };
+                    self.sent += 1;
+                    let id = self.send(program, &asked).await?;
+                    waiting.insert(id, asked);
+                }
+                if waiting.is_empty() {
+                    return Ok(true);
+                }
+                let outcome = tokio::select! {
+                    biased;
+                    () = stopped.cancelled() => return Ok(false),
+                    next = tokio::time::timeout(self.silence, self.log.next()) => match next {
+                        Ok(next) => next?.1,
+                        Err(_) => {
+                            self.still_there(waiting.len()).await?;
+                            continue;
+                        }
+                    },
+                };
+                let Some(asked) = waiting.remove(&outcome.candidate.id) else {
+                    continue;
+                };
+                let attempt = asked.attempt + 1;
+                if outcome.verdict.counts() || attempt == ATTEMPTS {
+                    each(asked.number, outcome)?;
+                    continue;
+                }
+                tracing::warn!(
+                    id = %outcome.candidate.id, kind = outcome.verdict.kind(), detail = detail(&outcome.verdict),
+                    "a program is evaluated once more"
+                );
+                let asked = Asked { attempt, ..asked };
+                let id = self.send(&programs[asked.number], &asked).await?;
+                waiting.insert(id, asked);
+            }
+        })
+    }
+
+    async fn send(&self, program: &Program, asked: &Asked) -> Result<CandidateId> {
+        let task = TaskId::of(&self.run, 0, asked.task);
+        let id = CandidateId::of(&task, asked.attempt);
+        let message = Candidate {
+            candidate: CandidateRef {
+                id: id.clone(),
+                run: self.run.clone(),
+                group: GroupId::of(&task),
+                task,
+                step: 0,
+                tasks_in_step: 1,
+                group_size: ATTEMPTS,
+                sample: asked.attempt,
+                problem: program.problem.clone(),
+                stage: 0,
+                permitted: program.permitted,
+                purpose: Purpose::Search,
+                policy: None,
+                remeasures: None,
+                machine_class: self.class.clone(),
+                exploration: false,
+                finalist: false,
+                follows: None,
+            },
+            source: program.source.clone(),
+            answer: None,
+        };
+        let queue = Queue::compile(&self.class).of(&self.run);
+        self.bus.publish(&queue, &message).await?;
+        Ok(id)
+    }
+
+    /// An error if no message of the run is queued or in work any more, so that the missing outcomes will never come.
+    async fn still_there(&self, waiting: usize) -> Result<()> {
+        let queued = self.bus.queued(&self.run).await?;
+        anyhow::ensure!(
+            queued > 0,
+            "{waiting} programs have no outcome, because no role could process their messages (see `flopsmith dead list`)"
+        );
+        say(&format!(
+            "still waiting for {waiting} measurements; check that workers of machine class `{}` are at work (`flopsmith top --nats URL`)",
+            self.class
+        ));
+        Ok(())
+    }
+}
+
+impl Drop for Farm {
+    fn drop(&mut self) {
+        let (bus, run) = (&self.bus, &self.run);
+        let withdraw = async {
+            RunRegistry::open(bus).await?.withdraw(run).await?;
+            anyhow::Ok(bus.drain().await?)
+        };
+        let withdrawn = self
+            .runtime
+            .block_on(async { tokio::time::timeout(FAREWELL, withdraw).await });
+        let error = match withdrawn {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => format!("{error:#}"),
+            Err(_) => "the bus does not answer".to_owned(),
+        };
+        say(&format!(
+            "warning: the nodes still know {}: {error}; `flopsmith cluster stop {}` ends it",
+            self.run, self.run
+        ));
+    }
+}
+
+/// What nodes have to know of the run.
+fn spec(
+    run: &RunId,
+    class: &MachineClass,
+    store: Option<String>,
+    order: &Order<'_>,
+) -> Result<RunSpec> {
+    let (first, others) = order
+        .problems
+        .split_first()
+        .context("there is no problem to evaluate programs for")?;
+    let mut settings = Settings {
+        problem: String::new(),
+        problems: order.problems.iter().map(|p| p.id.to_string()).collect(),
+        workloads: order.workloads.to_vec(),
+        machine_class: class.to_string(),
+        ..Settings::default()
+    };
+    settings.evaluate.workers = true;
+    settings.evaluate.compiler = order.compiler.to_owned();
+    settings.evaluate.purpose = order.standard;
+    Ok(RunSpec {
+        run: run.clone(),
+        version: version(),
+        problem: first.files(),
+        others: others.iter().map(|problem| problem.files()).collect(),
+        settings_json: serde_json::to_string(&settings)?,
+        machine_class: class.clone(),
+        trains: false,
+        model: Vec::new(),
+        store,
+        session: None,
+    })
+}
+
+fn detail(verdict: &Verdict) -> &str {
+    match verdict {
+        Verdict::Infrastructure { detail, .. } | Verdict::Unknown { detail, .. } => detail,
+        Verdict::Measured { .. } | Verdict::Rejected { .. } => "",
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::path::Path;
+
+    use flopsmith_bus::{Server, ServerOptions, WorkerOptions};
+    use flopsmith_protocol::{CandidateFault, InfrastructureCause};
+    use flopsmith_test_support::{infrastructure, measured, outcome, rejected};
+
+    use super::*;
+
+    /// A broker.
+    struct World {
+        runtime: Runtime,
+        server: Server,
+        bus: Bus,
+        _place: tempfile::TempDir,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let place = tempfile::tempdir().unwrap();
+            let runtime = Runtime::new().unwrap();
+            let (server, bus) = runtime.block_on(async {
+                let server = Server::start(None, place.path(), ServerOptions::default());
+                let server = server.await.unwrap();
+                let bus = Bus::connect(&server).await.unwrap();
+                bus.ensure_streams(&RunSetup::default()).await.unwrap();
+                (server, bus)
+            });
+            Self {
+                runtime,
+                server,
+                bus,
+                _place: place,
+            }
+        }
+
+        fn farm(&self) -> Farm {
+            let problem = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dot");
+            let ways = Ways {
+                nats: String::new(),
+                store: String::new(),
+                machine_class: "local".into(),
+            };
+            let order = Order {
+                name: "test",
+                problems: &[Arc::new(Problem::load(&problem).unwrap())],
+                workloads: &[],
+                compiler: "gcc",
+                standard: Standard::Screen,
+            };
+            Farm::with(self.server.connect_options(), None, &ways, &order).unwrap()
+        }
+
+        /// Takes `count` programs, and publishes an outcome for those that `decide` has a verdict on.
+        async fn work(&self, count: usize, decide: fn(&Candidate) -> Option<Verdict>) {
+            let class = MachineClass::new("local").unwrap();
+            let options = WorkerOptions::new(Queue::compile(&class).all(), 4);
+            let mut worker = self.bus.worker::<Candidate>(options).await.unwrap();
+            for _ in 0..count {
+                let delivery = worker.next().await.unwrap();
+                let message = delivery.message().clone();
+                if let Some(verdict) = decide(&message) {
+                    let subject = subjects::outcome(&message.candidate.run);
+                    let outcome = outcome(message.candidate, verdict);
+                    self.bus.publish(&subject, &outcome).await.unwrap();
+                }
+                delivery.done().await.unwrap();
+            }
+            worker.close();
+        }
+
+        fn runs(&self) -> Vec<String> {
+            let names = async {
+                let registry = RunRegistry::open(&self.bus).await.unwrap();
+                let run = RunId::new("marker").unwrap();
+                let marker = RunSpec {
+                    run: run.clone(),
+                    ..spec_of("dot")
+                };
+                registry.announce(&marker).await.unwrap();
+                let mut names = Vec::new();
+                let mut watch = registry.watch().await.unwrap();
+                loop {
+                    use flopsmith_actors::registry::RunChange;
+                    match watch.next().await.unwrap() {
+                        RunChange::Told(spec) if spec.run == run => return names,
+                        RunChange::Told(spec) => names.push(spec.run.to_string()),
+                        RunChange::Over(_) => {}
+                    }
+                }
+            };
+            self.runtime.block_on(names)
+        }
+    }
+
+    fn spec_of(problem: &str) -> RunSpec {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let order = Order {
+            name: "test",
+            problems: &[Arc::new(Problem::load(&problems.join(problem)).unwrap())],
+            workloads: &[],
+            compiler: "gcc",
+            standard: Standard::Screen,
+        };
+        let class = MachineClass::new("local").unwrap();
+        spec(&RunId::new("r").unwrap(), &class, None, &order).unwrap()
+    }
+
+    fn program(source: &str) -> Program {
+        Program {
+            problem: ProblemId::new("dot").unwrap(),
+            permitted: TechniqueSet::all(),
+            source: source.into(),
+        }
+    }
+
+    #[test]
+    fn each_program_gets_its_outcome_and_a_lost_one_is_sent_again() {
+        let world = World::new();
+        let mut farm = world.farm();
+        assert_eq!(world.runs().len(), 1);
+        let programs = ["right", "wrong", "lost", "gone"].map(program);
+        let decide = |candidate: &Candidate| {
+            let again = candidate.candidate.sample > 0;
+            Some(match candidate.source.as_str() {
+                "wrong" => rejected(CandidateFault::WrongResult),
+                "lost" if !again => infrastructure(InfrastructureCause::Store),
+                "gone" => infrastructure(InfrastructureCause::Store),
+                _ => measured(10.0),
+            })
+        };
+        let mut kinds = vec![""; programs.len()];
+        std::thread::scope(|scope| {
+            let working = scope.spawn(|| world.runtime.block_on(world.work(6, decide)));
+            let whole = farm.evaluate(&programs, &CancellationToken::new(), |number, outcome| {
+                assert_eq!(kinds[number], "", "once");
+                kinds[number] = outcome.verdict.kind();
+                Ok(())
+            });
+            assert!(whole.unwrap());
+            working.join().unwrap();
+        });
+        assert_eq!(kinds, ["measured", "wrong_result", "measured", "store"]);
+        drop(farm);
+        assert_eq!(world.runs(), Vec::<String>::new(), "the nodes forget it");
+    }
+
+    #[test]
+    fn a_farm_that_nobody_works_for_says_so_and_stops_on_request() {
+        let world = World::new();
+        let mut farm = world.farm();
+        farm.silence = Duration::from_millis(50);
+        // A role that gives a message up publishes no outcome.
+        let error = std::thread::scope(|scope| {
+            let working = scope.spawn(|| world.runtime.block_on(world.work(1, |_| None)));
+            let ended = farm.evaluate(&[program("x")], &CancellationToken::new(), |_, _| Ok(()));
+            working.join().unwrap();
+            ended.unwrap_err().to_string()
+        });
+        assert!(error.contains("flopsmith dead list"), "{error}");
+        let stopped = CancellationToken::new();
+        stopped.cancel();
+        let whole = farm.evaluate(&[program("y")], &stopped, |_, _| Ok(()));
+        assert!(!whole.unwrap());
+    }
+
+    #[test]
+    fn nodes_learn_all_problems_and_how_to_measure() {
+        let spec = spec_of("dot");
+        let settings: Settings = serde_json::from_str(&spec.settings_json).unwrap();
+        assert_eq!(settings.evaluate.purpose, Standard::Screen);
+        assert!(settings.evaluate.workers && !spec.trains);
+        assert_eq!(spec.problem.id.as_str(), "dot");
+    }
+}

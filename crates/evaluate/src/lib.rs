@@ -3,7 +3,8 @@
 //! [`Evaluator`] has the stages of one machine for one problem. Roles on the bus call its stages one by one
 //! ([`Evaluator::compiler`], [`Evaluator::verifier`], [`Evaluator::timer`], [`VerifiedLayouts`]); all other callers use
 //! [`Evaluator::evaluate`], or [`Evaluator::prepare`] and [`Prepared::time`] if they time a program more than once.
-//! Modules of PyTorch have an evaluator of their own, [`ModuleEvaluator`]; [`Pipeline`] is either.
+//! Modules of PyTorch have an evaluator of their own, [`ModuleEvaluator`]; [`Pipeline`] is either. `bench` and `problem check`
+//! take its [`ModuleStages`] alone, since they show all baselines and choose the cores.
 //! [`Look`] alone decides which checks of a kernel precede a measurement, for roles and for all others.
 //! This crate uses no bus, no settings of runs, and no files except those of compiler and jail, and the names of device nodes.
 
@@ -32,7 +33,7 @@ pub use draws::random;
 pub use flopsmith_compile::Question;
 pub use layouts::VerifiedLayouts;
 pub use look::Look;
-pub use modules::{ModuleEvaluator, ModuleMachine};
+pub use modules::{ModuleEvaluator, ModuleMachine, ModuleStages};
 use prepared::OtherLayouts;
 pub use prepared::{Evaluated, Prepared};
 pub use require::{has_cores, is_compiler};

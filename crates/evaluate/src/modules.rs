@@ -1,4 +1,4 @@
-//! Modules of PyTorch: the stages of `flopsmith-module` with the types of the pipeline.
+//! Modules of PyTorch: the stages of `flopsmith-module` put together, and given the types of the pipeline.
 //!
 //! A module's ratio is that to the fastest baseline of each workload, which stands where kernels have the plain reference.
 
@@ -11,14 +11,15 @@ use flopsmith_machine::environment::{self, Watched};
 use flopsmith_machine::peak;
 use flopsmith_machine::pinning::Pinned;
 use flopsmith_measure::stats::{mdape, median};
-use flopsmith_measure::{Limits, Purpose, Report, Timed};
+use flopsmith_measure::{Limits, Report, Timed};
 use flopsmith_module::{
-    Architecture, Builder, Effort, Error as Broken, NOT_TIMED, Options, Package, Verdict,
+    Architecture, Builder, Effort, Environment, Error as Broken, Finding, Options, Outcome,
+    Package, Verdict,
 };
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
-    AtWorkload, CandidateFault, Digest, Failure, InfrastructureCause, Interval, Measurement,
-    TechniqueSet, UnknownCause, geometric,
+    AtWorkload, Digest, Failure, InfrastructureCause, Interval, Measurement, TechniqueSet,
+    UnknownCause, geometric,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -37,16 +38,90 @@ const ROOF: Duration = Duration::from_millis(10);
 /// How long the machine is observed before a batch is timed.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The stages of one machine for a module.
+/// The stages for a module on the cores of its options, and the one place that puts them together.
+#[derive(Clone)]
+pub struct ModuleStages {
+    builder: Arc<Builder>,
+    /// Verifies and times, one candidate at a time: both use the same trusted processes.
+    judge: Arc<Mutex<flopsmith_module::Evaluator>>,
+    /// The core of the thread that times; none if the thread stays where its caller has put it.
+    supervisor: Option<usize>,
+}
+
+impl ModuleStages {
+    /// Finds Python with PyTorch; neither PyTorch nor a compiler is used yet.
+    ///
+    /// # Errors
+    /// [`flopsmith_module::Error::Python`] without PyTorch, [`flopsmith_module::Error::Jail`] without a jail.
+    pub fn open(problem: flopsmith_module::Problem, options: Options) -> Result<Self, Broken> {
+        let builder = Builder::new(&problem, &options)?;
+        let judge = flopsmith_module::Evaluator::new(problem, options)?;
+        Ok(Self {
+            builder: Arc::new(builder),
+            judge: Arc::new(Mutex::new(judge)),
+            supervisor: None,
+        })
+    }
+
+    /// The Python environment.
+    pub fn environment(&self) -> &Environment {
+        self.builder.environment()
+    }
+
+    /// Checks that the problem can be learned from, see [`flopsmith_module::Evaluator::admit`].
+    ///
+    /// # Errors
+    /// If the reference's process fails, or the reference does not keep its contract.
+    pub fn admit(&self) -> Result<Vec<Finding>, Broken> {
+        self.judge().admit()
+    }
+
+    /// Evaluates one program: all stages in turn. Asks `go_on` about a program that was built, so that a caller can wait for
+    /// a quiet machine there.
+    ///
+    /// # Errors
+    /// Only for failures that the candidate cannot cause, and [`flopsmith_module::Error::Stopped`] if `go_on` said no.
+    pub fn evaluate(
+        &self,
+        source: &str,
+        permitted: TechniqueSet,
+        limits: Limits,
+        go_on: impl FnOnce(&Package) -> bool,
+    ) -> Result<Outcome, Broken> {
+        let package = match self.builder.build(source, permitted)? {
+            Ok(package) => package,
+            Err(refused) => return Ok(refused),
+        };
+        if !go_on(&package) {
+            return Err(Broken::Stopped);
+        }
+        // Timing verifies before and after, so only a program that is not timed needs the other stage.
+        match package.needs_gpu() {
+            true => self.judge().verify(&package),
+            false => self.time(&package, limits),
+        }
+    }
+
+    fn time(&self, package: &Package, limits: Limits) -> Result<Outcome, Broken> {
+        // A thread that cannot be moved times all the same, with less certainty.
+        let _pinned = Pinned::to(self.supervisor).ok();
+        self.judge().time(package, limits)
+    }
+
+    /// The verifier and timer, even after a panic in it: each candidate begins anew.
+    fn judge(&self) -> MutexGuard<'_, flopsmith_module::Evaluator> {
+        self.judge.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The stages of one machine for a module, with the types of the pipeline.
 #[derive(Clone)]
 pub struct ModuleEvaluator {
     /// The problem.
     pub problem: Arc<Problem>,
     fingerprint: Digest,
     threads: u32,
-    builder: Arc<Builder>,
-    /// Verifies and times, one candidate at a time: both use the same trusted processes.
-    judge: Arc<Mutex<flopsmith_module::Evaluator>>,
+    stages: ModuleStages,
     /// The problem's files.
     _files: Arc<TempDir>,
 }
@@ -92,24 +167,23 @@ impl ModuleEvaluator {
         let mut module = flopsmith_module::Problem::load(files.path()).map_err(of_problem)?;
         let kept = |name: &str| problem.workloads.iter().any(|kept| kept.name == name);
         module.workloads.retain(|workload| kept(&workload.name));
-        let builder = Builder::new(&module, allow_weaker_jail, progress).map_err(of_problem)?;
+        let cores = cores_for(threads);
         let options = Options {
-            cores: cores_for(threads).kernel,
-            limits: Purpose::Screen.limits(),
+            cores: cores.kernel,
             inductor: true,
             architectures: Architecture::DEFAULT.to_vec(),
             interpretation: INTERPRETED,
             allow_weaker_jail,
             progress,
         };
-        let judge = flopsmith_module::Evaluator::new(module, options).map_err(of_problem)?;
-        let known = judge.environment().versions();
+        let mut stages = ModuleStages::open(module, options).map_err(of_problem)?;
+        stages.supervisor = cores.supervisor;
+        let known = stages.environment().versions();
         Ok(Self {
             fingerprint: Digest::of(known.as_bytes()),
             problem: Arc::clone(&problem),
             threads,
-            builder: Arc::new(builder),
-            judge: Arc::new(Mutex::new(judge)),
+            stages,
             _files: Arc::new(files),
         })
     }
@@ -125,36 +199,18 @@ impl ModuleEvaluator {
         tools::with(&self.fingerprint)
     }
 
-    /// The verifier and timer, even after a panic in it: each candidate begins anew.
-    fn judge(&self) -> MutexGuard<'_, flopsmith_module::Evaluator> {
-        self.judge.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Checks a candidate and compiles its extensions.
     ///
     /// # Errors
     /// The candidate's fault, also if it uses a technique that is not permitted, or an infrastructure failure.
     pub fn compile(&self, source: &str, permitted: TechniqueSet) -> Result<Built, Failure> {
         let began = Instant::now();
-        let checked = self.builder.check(source).map_err(|e| ours(&e))?;
-        let checked = checked.map_err(refused)?;
-        let techniques = checked.techniques();
-        let forbidden = techniques.difference(permitted);
-        if !forbidden.is_empty() {
-            return Err(Failure::candidate(
-                CandidateFault::ForbiddenTechnique,
-                format!(
-                    "it uses {}, which the task does not permit",
-                    forbidden.words()
-                ),
-            ));
-        }
-        let compiled = self.builder.compile(source, checked);
-        let (package, _) = compiled.map_err(|e| ours(&e))?;
-        let package = package.map_err(refused)?;
+        let built = self.stages.builder.build(source, permitted);
+        let built = built.map_err(|e| ours(&e))?;
+        let package = built.map_err(|outcome| without_speed(outcome.verdict))?;
         Ok(Built {
             object: package.to_bytes().map_err(|e| ours(&e))?,
-            techniques,
+            techniques: package.techniques,
             vector_bits: None,
             diagnostics: String::new(),
             seconds: began.elapsed().as_secs_f64(),
@@ -169,22 +225,16 @@ impl ModuleEvaluator {
     pub fn verify(&self, object: &[u8]) -> Result<Report, Failure> {
         let package = Package::from_bytes(object).map_err(|e| ours(&e))?;
         let began = Instant::now();
-        let mut judge = self.judge();
+        let mut judge = self.stages.judge();
         let outcome = judge.verify(&package).map_err(|e| ours(&e))?;
         match outcome.verdict {
-            Verdict::Refused(failure) => Err(refused(failure)),
-            Verdict::Verified { .. } if package.needs_gpu() => {
-                Err(Failure::unknown(UnknownCause::NotTimed, NOT_TIMED))
-            }
-            Verdict::Compiled { detail, .. } => {
-                Err(Failure::unknown(UnknownCause::NotTimed, detail))
-            }
-            Verdict::Verified { .. } | Verdict::Measured { .. } => Ok(Report {
+            Verdict::Verified { .. } if !package.needs_gpu() => Ok(Report {
                 cases: u32::try_from(judge.calls()).unwrap_or(u32::MAX),
                 sizes: None,
                 worst_error_share: outcome.largest_error.unwrap_or(0.0),
                 seconds: began.elapsed().as_secs_f64(),
             }),
+            verdict => Err(without_speed(verdict)),
         }
     }
 
@@ -195,9 +245,8 @@ impl ModuleEvaluator {
     pub fn attest(&self) -> Result<ModuleMachine, Failure> {
         let cores = cores_for(self.threads);
         let (peak, roofs) = peak::measure_all(&cores.kernel, self.threads, PEAK, ROOF);
-        let mut judge = self.judge();
-        let efforts = judge.efforts().map_err(|e| ours(&e))?;
-        let python = judge.environment();
+        let efforts = self.stages.judge().efforts().map_err(|e| ours(&e))?;
+        let python = self.stages.environment();
         let compiler = format!("Python {}, PyTorch {}", python.python, python.torch);
         let attestation = Attestation::collect(&Circumstances {
             supervisor_core: cores.supervisor,
@@ -233,24 +282,11 @@ impl ModuleEvaluator {
         limits: Limits,
     ) -> Result<Timed, Failure> {
         let package = Package::from_bytes(object).map_err(|e| ours(&e))?;
-        // A thread that cannot be moved times all the same, with less certainty.
-        let _pinned = Pinned::to(cores_for(self.threads).supervisor).ok();
-        let outcome = self.judge().time(&package, limits).map_err(|e| ours(&e))?;
-        match outcome.verdict {
-            Verdict::Refused(failure) => Err(refused(failure)),
-            Verdict::Verified { detail, .. } | Verdict::Compiled { detail, .. } => {
-                Err(Failure::unknown(UnknownCause::NotTimed, detail))
-            }
-            Verdict::Measured { workloads, .. } => timed(machine, &workloads).ok_or_else(|| {
-                Failure::unknown(
-                    UnknownCause::NoSamples,
-                    "the measurement of a module has no speed",
-                )
-            }),
-        }
+        let outcome = self.stages.time(&package, limits).map_err(|e| ours(&e))?;
+        measured(machine, outcome.verdict)
     }
 
-    /// Evaluates one program: all stages in turn.
+    /// Evaluates one program as [`ModuleStages::evaluate`] does.
     pub fn evaluate(
         &self,
         machine: &ModuleMachine,
@@ -258,13 +294,14 @@ impl ModuleEvaluator {
         permitted: TechniqueSet,
         limits: Limits,
     ) -> Evaluated {
-        let built = self.compile(source, permitted);
-        let techniques = built.as_ref().ok().map(|built| built.techniques);
-        let done = built.and_then(|built| {
-            self.verify(&built.object)?;
-            self.measure(machine, &built.object, limits)
-        });
-        let (verdict, raw) = match done {
+        let mut techniques = None;
+        let built = |package: &Package| {
+            techniques = Some(package.techniques);
+            true
+        };
+        let outcome = self.stages.evaluate(source, permitted, limits, built);
+        let outcome = outcome.map_err(|e| ours(&e));
+        let (verdict, raw) = match outcome.and_then(|o| measured(machine, o.verdict)) {
             Ok(Timed { measurement, raw }) => {
                 (flopsmith_protocol::Verdict::Measured { measurement }, raw)
             }
@@ -291,6 +328,15 @@ impl ModuleEvaluator {
         let watched = self.watched();
         environment::complaint(&environment::look(&watched, LOOK), &watched)
     }
+}
+
+/// The measurement of a candidate with this verdict.
+fn measured(machine: &ModuleMachine, verdict: Verdict) -> Result<Timed, Failure> {
+    let timed = match &verdict {
+        Verdict::Measured { workloads, .. } => timed(machine, workloads),
+        _ => None,
+    };
+    timed.ok_or_else(|| without_speed(verdict))
 }
 
 /// The measurement of a module that was timed at these workloads. None if there are none, a workload has no speed, or its
@@ -375,13 +421,24 @@ fn unwritable(error: &std::io::Error) -> Error {
     Error::Stage(Failure::ours(InfrastructureCause::Resources, error))
 }
 
-/// The candidate's own failure, with the rule that refused it.
-fn refused(failure: flopsmith_module::Failure) -> Failure {
-    let detail = match failure.rule {
-        Some(rule) => format!("{rule}: {}", failure.detail),
-        None => failure.detail,
-    };
-    Failure::candidate(failure.fault, detail)
+/// Why a candidate has no speed: its own failure with the rule that refused it, or what nobody knows of it.
+fn without_speed(verdict: Verdict) -> Failure {
+    match verdict {
+        Verdict::Refused(failure) => {
+            let detail = match failure.rule {
+                Some(rule) => format!("{rule}: {}", failure.detail),
+                None => failure.detail,
+            };
+            Failure::candidate(failure.fault, detail)
+        }
+        Verdict::Verified { detail, .. } | Verdict::Compiled { detail, .. } => {
+            Failure::unknown(UnknownCause::NotTimed, detail)
+        }
+        Verdict::Measured { .. } => Failure::unknown(
+            UnknownCause::NoSamples,
+            "the measurement of a module has no speed",
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -390,7 +447,7 @@ mod tests {
     use flopsmith_machine::roofline::Roofs;
     use flopsmith_measure::stats::Burst;
     use flopsmith_module::{Samples, Speed};
-    use flopsmith_protocol::StopReason;
+    use flopsmith_protocol::{CandidateFault, StopReason};
     use proptest::prelude::*;
 
     use super::*;
@@ -491,11 +548,11 @@ mod tests {
 
     #[test]
     fn a_refusal_names_its_rule_and_a_broken_machine_is_never_the_candidates_fault() {
-        let failure = refused(flopsmith_module::Failure {
+        let failure = without_speed(Verdict::Refused(flopsmith_module::Failure {
             fault: CandidateFault::ForbiddenInclude,
             rule: Some("import".into()),
             detail: "line 1: `import os` is not permitted".into(),
-        });
+        }));
         assert_eq!(
             failure,
             Failure::candidate(

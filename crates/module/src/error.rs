@@ -77,6 +77,9 @@ pub enum Error {
         /// The finding.
         detail: String,
     },
+    /// The caller ended an evaluation; nothing failed.
+    #[error("the evaluation was stopped")]
+    Stopped,
     /// A file, a pipe or shared memory failed.
     #[error("could not {what}")]
     System {

@@ -1,4 +1,4 @@
-//! The pipeline: a source in, an outcome out.
+//! Verifying and timing: the trusted processes, the candidate's process, and the calls of both.
 
 mod stages;
 
@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::admission::{self, Finding};
-use crate::check::{self, Checked, Extension, Triton};
-use crate::compile::{Built, Compiler};
-use crate::cuda::{self, Toolkit};
+use crate::check::{self, Triton};
+use crate::compile::Built;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::gpu::Architecture;
-use crate::outcome::{NOT_TIMED, NOT_VERIFIED, Outcome, Verdict};
+use crate::outcome::{NOT_TIMED, Outcome, Verdict};
+use crate::package::Package;
 use crate::problem::Problem;
 use crate::reference::{self, Reference};
 use crate::time;
@@ -31,13 +31,11 @@ use crate::triton;
 use crate::verify::{self, Bench, Patience};
 use crate::worker::{self, CANDIDATE_AT, SLOW, Setup, Stop, Worker};
 
-/// Options of an evaluator.
+/// Options of a builder and an evaluator.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The cores on which all sides are called; the caller keeps them free.
     pub cores: Vec<usize>,
-    /// How long to measure.
-    pub limits: Limits,
     /// Time against TorchInductor too; compiling the reference takes some tens of seconds a workload.
     pub inductor: bool,
     /// The architectures for which kernels of Triton and of CUDA C++ are compiled.
@@ -50,12 +48,11 @@ pub struct Options {
     pub progress: fn(&str),
 }
 
-/// Evaluates candidates of one problem.
+/// Verifies and times candidates of one problem.
 pub struct Evaluator {
     problem: Problem,
     options: Options,
     environment: Environment,
-    compiler: Option<Compiler>,
     benches: Vec<Bench>,
     worker: Option<Worker>,
     /// Measured before anything is timed.
@@ -69,7 +66,7 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    /// An evaluator; neither the compiler nor PyTorch is used yet.
+    /// An evaluator; PyTorch is not used yet.
     ///
     /// # Errors
     /// [`Error::Python`] without an interpreter that has PyTorch, [`Error::Jail`] without a jail.
@@ -105,7 +102,6 @@ impl Evaluator {
             problem,
             options,
             environment,
-            compiler: None,
             benches: Vec::new(),
             worker: None,
             roof: None,
@@ -113,88 +109,6 @@ impl Evaluator {
             rng,
             sandbox,
         })
-    }
-
-    /// The Python environment.
-    pub fn environment(&self) -> &Environment {
-        &self.environment
-    }
-
-    /// The problem.
-    pub fn problem(&self) -> &Problem {
-        &self.problem
-    }
-
-    /// Checks a source without executing any of it.
-    ///
-    /// # Errors
-    /// If the jail fails.
-    pub fn check(&self, source: &str) -> Result<Checked, Error> {
-        let scripts = self.path("check");
-        let permit = self.problem.permit_torch;
-        check::check(&self.sandbox, &self.environment, &scripts, source, permit)
-    }
-
-    /// Evaluates a source: checks, compiles, verifies and times it. Kernels of Triton are not timed, and CUDA C++ is neither
-    /// verified nor timed.
-    ///
-    /// # Errors
-    /// Only for failures that the candidate cannot cause. Its own failures are outcomes.
-    pub fn evaluate(&mut self, source: &str) -> Result<Outcome, Error> {
-        let outcome = self.evaluate_when(source, &mut || true)?;
-        outcome.ok_or_else(unprepared)
-    }
-
-    /// Like [`Evaluator::evaluate`]. Asks `go_on` before the first call of a candidate that may be timed, so that a caller
-    /// can wait for a quiet machine there; a candidate that is refused before that does not wait. `None` if `go_on` said no.
-    ///
-    /// # Errors
-    /// As [`Evaluator::evaluate`].
-    pub fn evaluate_when(
-        &mut self,
-        source: &str,
-        go_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Outcome>, Error> {
-        let mut outcome = Outcome::unevaluated();
-        let checked = self.check(source)?;
-        outcome.techniques = checked.refusals.is_empty().then(|| checked.techniques());
-        let has_cuda = checked.has_cuda();
-        if let Some(refusal) = checked.refusals.into_iter().next() {
-            outcome.verdict = Verdict::Refused(refusal.into());
-            return Ok(Some(outcome));
-        }
-        if let Some(triton) = &checked.triton {
-            self.environment.needs_triton()?;
-            self.prepare_benches()?;
-            let verdict = self.run_triton(triton, &mut outcome);
-            self.settle(verdict, &mut outcome)?;
-            return Ok(Some(outcome));
-        }
-        if has_cuda {
-            self.run_cuda(&checked.extensions, &mut outcome)?;
-            return Ok(Some(outcome));
-        }
-        self.prepare_compiler()?;
-        let (built, seconds) = match &self.compiler {
-            Some(compiler) => compiler.build(&self.sandbox, &checked.extensions)?,
-            None => return Err(unprepared()),
-        };
-        outcome.compile_seconds = seconds;
-        let built = match built {
-            Ok(built) => built,
-            Err(failure) => {
-                outcome.verdict = Verdict::Refused(failure);
-                return Ok(Some(outcome));
-            }
-        };
-        if !go_on() {
-            return Ok(None);
-        }
-        self.prepare_benches()?;
-        self.prepare_inductor()?;
-        let verdict = self.run(source, &built, &mut outcome.largest_error);
-        self.settle(verdict, &mut outcome)?;
-        Ok(Some(outcome))
     }
 
     /// Writes the end of a candidate's evaluation into its outcome, and gives up a worker that is not in order.
@@ -233,16 +147,6 @@ impl Evaluator {
 
     fn path(&self, name: &str) -> PathBuf {
         self.files.path().join(name)
-    }
-
-    fn prepare_compiler(&mut self) -> Result<(), Error> {
-        if self.compiler.is_none() {
-            (self.options.progress)(
-                "preparing PyTorch's headers (a minute or two, once for each machine)",
-            );
-            self.compiler = Some(Compiler::new(&self.sandbox, &self.environment)?);
-        }
-        Ok(())
     }
 
     /// Starts the eager processes of all workloads.
@@ -423,42 +327,27 @@ impl Evaluator {
         })
     }
 
-    /// Compiles extensions in CUDA C++ for each architecture.
-    fn run_cuda(&mut self, extensions: &[Extension], outcome: &mut Outcome) -> Result<(), Error> {
-        let toolkit = Toolkit::find(&self.environment)?;
-        self.prepare_compiler()?;
-        let compiler = self.compiler.as_ref().ok_or_else(unprepared)?;
-        (self.options.progress)("compiling CUDA C++ (a minute or two)");
-        let began = Instant::now();
-        let architectures = &self.options.architectures;
-        let compiled = cuda::compile(&self.sandbox, compiler, &toolkit, extensions, architectures)?;
-        outcome.compile_seconds = began.elapsed().as_secs_f64();
-        outcome.verdict = match compiled {
-            Ok(kernels) => Verdict::Compiled {
-                detail: NOT_VERIFIED,
-                kernels,
-            },
-            Err(failure) => Verdict::Refused(failure),
-        };
-        Ok(())
-    }
-
-    fn run(
-        &mut self,
-        source: &str,
-        built: &[Built],
-        largest_error: &mut Option<f64>,
-    ) -> Result<Verdict, Stop> {
-        let load = self.write_candidate(source, built)?;
+    /// Loads a compiled candidate and verifies it at every workload. Returns the largest error.
+    fn load_verified(&mut self, package: &Package) -> Result<f64, Stop> {
+        let load = self.write_candidate(&package.source, &package.extensions)?;
         let patience = Patience::compiled();
-        if !built.is_empty() {
+        if !package.extensions.is_empty() {
             self.knock_out(&load, false, patience)?;
         }
         self.fork_worker(false)?;
         let worker = self.worker.as_mut().ok_or_else(unprepared)?;
         worker.ask(&load, SLOW)?;
+        self.verify_all(1, patience)
+    }
+
+    fn run(
+        &mut self,
+        package: &Package,
+        limits: Limits,
+        largest_error: &mut Option<f64>,
+    ) -> Result<Verdict, Stop> {
         // Every workload is verified before anything is timed.
-        let mut worst = self.verify_all(1, patience)?;
+        let mut worst = self.load_verified(package)?;
         *largest_error = Some(worst);
         let worker = self.worker.as_mut().ok_or_else(unprepared)?;
         let (problem, rng) = (&self.problem, &mut self.rng);
@@ -472,7 +361,7 @@ impl Evaluator {
                 inductor.arena.write(0, &state)?;
                 inductor.set_parameters()?;
             }
-            let speeds = time::time(worker, problem, bench, self.options.limits, rng)?;
+            let speeds = time::time(worker, problem, bench, limits, rng)?;
             // The module that was timed is verified again, on inputs of a kind that no one could foresee.
             // The timing had its own limits, so its time does not count here.
             let patience = Patience::compiled();

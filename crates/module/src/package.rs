@@ -3,18 +3,19 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use flopsmith_protocol::TechniqueSet;
+use flopsmith_protocol::{CandidateFault, TechniqueSet};
 use flopsmith_sandbox::Sandbox;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::check::{self, Checked, Extension, Triton};
+use crate::check::{self, Extension, Triton};
 use crate::compile::{Built, Compiler};
 use crate::cuda::{self, Toolkit};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::gpu::Architecture;
-use crate::outcome::Failure;
+use crate::evaluate::Options;
+use crate::gpu::{Architecture, CompiledKernel};
+use crate::outcome::{Failure, Outcome, Verdict};
 use crate::problem::Problem;
 
 /// A candidate that was accepted and compiled.
@@ -27,6 +28,12 @@ pub struct Package {
     pub(crate) triton: Option<Triton>,
     /// True for CUDA C++. It was compiled, and no object of it is here, because no stage could run one.
     pub(crate) in_cuda: bool,
+    /// The kernels in CUDA C++. Their figures and the time stay where they were compiled.
+    #[serde(skip)]
+    pub(crate) kernels: Vec<CompiledKernel>,
+    /// Seconds that its extensions took to compile.
+    #[serde(skip)]
+    pub(crate) compile_seconds: f64,
 }
 
 impl Package {
@@ -60,6 +67,7 @@ impl Package {
 pub struct Builder {
     environment: Environment,
     permit_torch: bool,
+    architectures: Vec<Architecture>,
     compiler: Mutex<Option<Arc<Compiler>>>,
     progress: fn(&str),
     scripts: TempDir,
@@ -68,18 +76,14 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A builder; the compiler is not used yet. `progress` says what happens now.
+    /// A builder; the compiler is not used yet.
     ///
     /// # Errors
     /// [`Error::Python`] without an interpreter that has PyTorch, [`Error::Jail`] without a jail.
-    pub fn new(
-        problem: &Problem,
-        allow_weaker_jail: bool,
-        progress: fn(&str),
-    ) -> Result<Self, Error> {
+    pub fn new(problem: &Problem, options: &Options) -> Result<Self, Error> {
         let environment = Environment::find()?;
         let sandbox = Sandbox::new(flopsmith_sandbox::Options {
-            allow_weaker: allow_weaker_jail,
+            allow_weaker: options.allow_weaker_jail,
             ..Default::default()
         })?;
         let scripts = tempfile::Builder::new()
@@ -90,8 +94,9 @@ impl Builder {
         Ok(Self {
             environment,
             permit_torch: problem.permit_torch,
+            architectures: options.architectures.clone(),
             compiler: Mutex::new(None),
-            progress,
+            progress: options.progress,
             scripts,
             sandbox,
         })
@@ -102,67 +107,83 @@ impl Builder {
         &self.environment
     }
 
-    /// Checks a source without executing any of it.
+    /// Checks a source without executing any of it, and compiles its extensions. Kernels of Triton are compiled when they
+    /// were verified, since their launches decide how.
     ///
     /// # Errors
-    /// If the jail fails. `Ok(Err(_))` is the candidate's fault.
-    pub fn check(&self, source: &str) -> Result<Result<Checked, Failure>, Error> {
+    /// If the compiler, the jail, Triton or nvcc is missing. `Ok(Err(_))` is the outcome of a candidate that is refused, also
+    /// because it uses a technique that is not permitted.
+    pub fn build(
+        &self,
+        source: &str,
+        permitted: TechniqueSet,
+    ) -> Result<Result<Package, Outcome>, Error> {
         let scripts = self.scripts.path();
         let permit = self.permit_torch;
         let checked = check::check(&self.sandbox, &self.environment, scripts, source, permit)?;
-        Ok(match checked.refusals.first() {
-            Some(refusal) => Err(refusal.clone().into()),
-            None => Ok(checked),
+        if let Some(refusal) = checked.refusals.first() {
+            return Ok(Err(Outcome {
+                verdict: Verdict::Refused(refusal.clone().into()),
+                ..Outcome::unevaluated()
+            }));
+        }
+        let mut package = Package {
+            techniques: checked.techniques(),
+            source: source.to_owned(),
+            extensions: Vec::new(),
+            in_cuda: checked.has_cuda(),
+            triton: checked.triton,
+            kernels: Vec::new(),
+            compile_seconds: 0.0,
+        };
+        let forbidden = package.techniques.difference(permitted);
+        let compiled = match forbidden.is_empty() {
+            true => self.compile(&mut package, &checked.extensions)?,
+            false => Err(Failure::new(
+                CandidateFault::ForbiddenTechnique,
+                format!(
+                    "it uses {}, which the task does not permit",
+                    forbidden.words()
+                ),
+            )),
+        };
+        Ok(match compiled {
+            Ok(()) => Ok(package),
+            Err(failure) => Err(Outcome {
+                verdict: Verdict::Refused(failure),
+                ..package.unjudged()
+            }),
         })
     }
 
-    /// Compiles a source that was accepted, and returns the seconds that its extensions took. Kernels of Triton are compiled
-    /// when they were verified, since their launches decide how. CUDA C++ is compiled for [`Architecture::DEFAULT`].
-    ///
-    /// # Errors
-    /// If the compiler, the jail, Triton or nvcc is missing. `Ok((Err(_), _))` is the candidate's fault.
-    pub fn compile(
+    /// Compiles the extensions of a package. Of CUDA C++ no object is kept.
+    fn compile(
         &self,
-        source: &str,
-        checked: Checked,
-    ) -> Result<(Result<Package, Failure>, f64), Error> {
-        let techniques = checked.techniques();
-        let in_cuda = checked.has_cuda();
-        let (extensions, seconds) = match &checked.triton {
-            Some(_) => {
-                self.environment.needs_triton()?;
-                (Ok(Vec::new()), 0.0)
-            }
-            None if in_cuda => self.compile_cuda(&checked.extensions)?,
-            None => self.compiler()?.build(&self.sandbox, &checked.extensions)?,
-        };
-        let package = extensions.map(|extensions| Package {
-            techniques,
-            source: source.to_owned(),
-            extensions,
-            triton: checked.triton,
-            in_cuda,
-        });
-        Ok((package, seconds))
-    }
-
-    /// Compiles CUDA C++ and keeps no object of it.
-    fn compile_cuda(
-        &self,
+        package: &mut Package,
         extensions: &[Extension],
-    ) -> Result<(Result<Vec<Built>, Failure>, f64), Error> {
+    ) -> Result<Result<(), Failure>, Error> {
+        if package.triton.is_some() {
+            return self.environment.needs_triton().map(Ok);
+        }
+        if !package.in_cuda {
+            let (built, seconds) = self.compiler()?.build(&self.sandbox, extensions)?;
+            package.compile_seconds = seconds;
+            return Ok(built.map(|built| package.extensions = built));
+        }
         let toolkit = Toolkit::find(&self.environment)?;
         let compiler = self.compiler()?;
+        (self.progress)("compiling CUDA C++ (a minute or two)");
         let began = Instant::now();
-        let compiled = cuda::compile(
+        let architectures = &self.architectures;
+        let built = cuda::compile(
             &self.sandbox,
             &compiler,
             &toolkit,
             extensions,
-            &Architecture::DEFAULT,
+            architectures,
         )?;
-        let seconds = began.elapsed().as_secs_f64();
-        Ok((compiled.map(|_| Vec::new()), seconds))
+        package.compile_seconds = began.elapsed().as_secs_f64();
+        Ok(built.map(|kernels| package.kernels = kernels))
     }
 
     /// The compiler, which is made when it is first needed.
@@ -194,6 +215,8 @@ mod tests {
             }],
             triton: None,
             in_cuda: false,
+            kernels: Vec::new(),
+            compile_seconds: 0.0,
         };
         let bytes = package.to_bytes().expect("bytes");
         assert_eq!(Package::from_bytes(&bytes).expect("a package"), package);

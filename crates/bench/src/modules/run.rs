@@ -4,16 +4,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use flopsmith_evaluate::ModuleStages;
 use flopsmith_machine::attest::Hardware;
 use flopsmith_machine::environment::Watched;
 use flopsmith_machine::pinning;
 use flopsmith_measure::Purpose;
 use flopsmith_module::{
-    Architecture, Environment, Evaluator, INTERPRETATION, Options, Outcome, Problem,
+    Architecture, Environment, INTERPRETATION, Options, Outcome, Package, Problem,
 };
+use flopsmith_protocol::TechniqueSet;
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::digits::counted;
-use flopsmith_run::idle_wait::{self, Patience, Waited};
+use flopsmith_run::idle_wait::{self, Patience};
 use flopsmith_run::interrupt::{self, CancellationToken};
 use flopsmith_run::{exit, local, measuring_lock, paths};
 
@@ -171,7 +173,6 @@ impl<'a> Session<'a> {
     fn evaluate(&mut self, problem: &'a Problem, samples: &'a [Sample]) -> Result<()> {
         let options = Options {
             cores: self.cores.clone(),
-            limits: self.order.purpose.limits(),
             inductor: true,
             architectures: match self.order.architectures {
                 [] => Architecture::DEFAULT.to_vec(),
@@ -181,8 +182,8 @@ impl<'a> Session<'a> {
             allow_weaker_jail: self.order.allow_weaker_jail,
             progress: |text| say(&format!("{text}…")),
         };
-        let mut evaluator = match Evaluator::new(problem.clone(), options) {
-            Ok(evaluator) => evaluator,
+        let stages = match ModuleStages::open(problem.clone(), options) {
+            Ok(stages) => stages,
             // This machine has evaluated modules, and their results count.
             Err(error) if self.environment.is_some() => {
                 let error = anyhow::Error::new(error);
@@ -194,7 +195,7 @@ impl<'a> Session<'a> {
             }
             Err(error) => return Err(error.into()),
         };
-        let environment = evaluator.environment().clone();
+        let environment = stages.environment().clone();
         if self.order.format == Format::Jsonl {
             data(&header(&problem.id, &environment));
         }
@@ -205,20 +206,15 @@ impl<'a> Session<'a> {
             }
             let file = sample.candidate.file.display();
             say(&format!("evaluating {file}…"));
-            // A candidate that is refused before its calls needs no quiet machine.
+            // A candidate that is refused before its calls, or not timed, needs no quiet machine.
             let mut busy = None;
             let (patience, watched, stopped) = (&mut self.patience, &self.watched, self.stopped);
-            let mut go_on = || match patience.wait(|| idle_wait::used(watched), stopped) {
-                Waited::Idle => true,
-                Waited::Busy(why) => {
-                    busy = Some(why);
-                    true
-                }
-                Waited::Stopped => false,
-            };
-            let outcome = match evaluator.evaluate_when(&sample.candidate.source, &mut go_on) {
-                Ok(Some(outcome)) => outcome,
-                Ok(None) => return Ok(()),
+            let mut wait = || patience.wait(|| idle_wait::used(watched), stopped).go_on();
+            let go_on =
+                |package: &Package| package.needs_gpu() || wait().map(|why| busy = why).is_ok();
+            let (source, limits) = (&sample.candidate.source, self.order.purpose.limits());
+            let outcome = match stages.evaluate(source, TechniqueSet::all(), limits, go_on) {
+                Ok(outcome) => outcome,
                 // Ctrl-C also reaches the called processes, so a failure after it has no meaning.
                 Err(_) if self.stopped.is_cancelled() => return Ok(()),
                 Err(error) => {

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use flopsmith_bench::Format as BenchFormat;
 use flopsmith_bench::modules::{self, print_findings, select};
+use flopsmith_evaluate::ModuleStages;
 use flopsmith_machine::pinning;
-use flopsmith_measure::Purpose;
-use flopsmith_module::{Evaluator, INTERPRETATION, Options, Problem};
+use flopsmith_module::{INTERPRETATION, Options, Problem};
 use flopsmith_run::console::{say, usage};
 
 use crate::args::{Bench, Format};
@@ -46,14 +46,13 @@ pub fn check(
     let allowed = pinning::allowed_cores();
     let options = Options {
         cores: allowed.last().copied().into_iter().collect(),
-        limits: Purpose::Screen.limits(),
         inductor: false,
         architectures: Vec::new(),
         interpretation: INTERPRETATION,
         allow_weaker_jail,
         progress: say_progress,
     };
-    let findings = Evaluator::new(problem, options)?.admit()?;
+    let findings = ModuleStages::open(problem, options)?.admit()?;
     let sound = print_findings(name, &findings, format == Format::Json);
     Ok(ExitCode::from(if sound {
         exit::OK

@@ -1,4 +1,4 @@
-//! Verifying and timing one by one, for callers to whom these are different jobs.
+//! The stages that crate `evaluate` puts together.
 
 use flopsmith_measure::time::Limits;
 
@@ -6,8 +6,7 @@ use super::{Evaluator, unprepared};
 use crate::error::Error;
 use crate::outcome::{NOT_VERIFIED, Outcome, TO_BE_TIMED, Verdict};
 use crate::package::Package;
-use crate::verify::Patience;
-use crate::worker::{SLOW, Stop};
+use crate::worker::Stop;
 
 /// The work of one workload, and the time of the faster baseline.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,14 +40,14 @@ impl Evaluator {
                 self.environment.needs_triton()?;
                 self.run_triton(triton, &mut outcome)
             }
-            None => self.run_verification(package, &mut outcome),
+            None => self.run_verification(package, &mut outcome.largest_error),
         };
         self.settle(end, &mut outcome)?;
         Ok(outcome)
     }
 
-    /// Times a candidate that was verified, within these limits. It is verified again before and after. One in CUDA C++ is not
-    /// timed, and has the verdict [`Verdict::Compiled`].
+    /// Times a compiled candidate within these limits, and verifies it before and after. One in CUDA C++ is not timed, and has
+    /// the verdict [`Verdict::Compiled`].
     ///
     /// # Errors
     /// Only for failures that the candidate cannot cause.
@@ -57,14 +56,9 @@ impl Evaluator {
             return Ok(outcome);
         }
         let mut outcome = package.unjudged();
-        self.options.limits = limits;
         self.prepare_benches()?;
         self.prepare_inductor()?;
-        let end = self.run(
-            &package.source,
-            &package.extensions,
-            &mut outcome.largest_error,
-        );
+        let end = self.run(package, limits, &mut outcome.largest_error);
         self.settle(end, &mut outcome)?;
         Ok(outcome)
     }
@@ -109,19 +103,10 @@ impl Evaluator {
     fn run_verification(
         &mut self,
         package: &Package,
-        outcome: &mut Outcome,
+        largest_error: &mut Option<f64>,
     ) -> Result<Verdict, Stop> {
-        let load = self.write_candidate(&package.source, &package.extensions)?;
-        let patience = Patience::compiled();
-        if !package.extensions.is_empty() {
-            self.knock_out(&load, false, patience)?;
-        }
-        self.fork_worker(false)?;
-        let worker = self.worker.as_mut().ok_or_else(unprepared)?;
-        worker.ask(&load, SLOW)?;
-        outcome.largest_error = Some(self.verify_all(1, patience)?);
-        let worker = self.worker.as_mut().ok_or_else(unprepared)?;
-        worker.end()?;
+        *largest_error = Some(self.load_verified(package)?);
+        self.worker.as_mut().ok_or_else(unprepared)?.end()?;
         Ok(Verdict::Verified {
             detail: TO_BE_TIMED,
             kernels: Vec::new(),
@@ -131,19 +116,20 @@ impl Evaluator {
 
 impl Package {
     /// The outcome of a package before anything was evaluated.
-    fn unjudged(&self) -> Outcome {
+    pub(crate) fn unjudged(&self) -> Outcome {
         Outcome {
             techniques: Some(self.techniques),
+            compile_seconds: self.compile_seconds,
             ..Outcome::unevaluated()
         }
     }
 
-    /// The outcome of CUDA C++, for which there is nothing to do but compiling. The figures of its kernels stayed there.
+    /// The outcome of CUDA C++, for which there is nothing to do but compiling. A stored package has no figures of kernels.
     fn only_compiled(&self) -> Option<Outcome> {
         self.in_cuda.then(|| Outcome {
             verdict: Verdict::Compiled {
                 detail: NOT_VERIFIED,
-                kernels: Vec::new(),
+                kernels: self.kernels.clone(),
             },
             ..self.unjudged()
         })
@@ -152,25 +138,42 @@ impl Package {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::gpu::{Architecture, CompiledKernel, Figures};
 
     #[test]
     fn cuda_has_no_outcome_but_that_it_was_compiled() {
+        let kernels = vec![CompiledKernel {
+            kernel: "rows".into(),
+            symbol: None,
+            architecture: Architecture::DEFAULT[0],
+            constants: BTreeMap::new(),
+            figures: Figures::default(),
+        }];
         let package = Package {
             techniques: "fusion".parse().expect("a set"),
             source: "class ModelNew: pass".into(),
             extensions: Vec::new(),
             triton: None,
             in_cuda: true,
+            kernels: kernels.clone(),
+            compile_seconds: 1.5,
         };
         let outcome = package.only_compiled().expect("an outcome");
         let expected = Verdict::Compiled {
             detail: NOT_VERIFIED,
-            kernels: Vec::new(),
+            kernels,
         };
         assert_eq!(outcome.verdict, expected);
         assert_eq!(outcome.techniques, Some(package.techniques));
-        assert_eq!(outcome.largest_error, None);
+        assert_eq!(
+            (outcome.compile_seconds, outcome.largest_error),
+            (1.5, None)
+        );
+        let stored = Package::from_bytes(&package.to_bytes().expect("bytes")).expect("a package");
+        assert_eq!((stored.kernels, stored.compile_seconds), (Vec::new(), 0.0));
         let in_cpp = Package {
             in_cuda: false,
             ..package

@@ -1,7 +1,5 @@
-//! The check of sources on a corpus of attacks and honest modules, and the pipeline end to end where PyTorch is
-//! installed.
+//! The check of sources on a corpus of attacks and honest modules. Crate `evaluate` tests the pipeline end to end.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod corpus;
-mod pipeline;
 mod techniques;

@@ -1,15 +1,17 @@
-//! Candidates of the shipped softmax, from the source to the verdict.
+//! Candidates of the shipped softmax, from the source to the verdict. Skipped without PyTorch.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use flopsmith_evaluate::ModuleStages;
 use flopsmith_measure::time::Limits;
 use flopsmith_module::{
     Architecture, Builder, CompiledKernel, Error, Evaluator, NOT_TIMED, NOT_VERIFIED, Options,
-    Package, Problem, Severity, TO_BE_TIMED, Verdict,
+    Outcome, Package, Problem, Severity, TO_BE_TIMED, Verdict,
 };
-use flopsmith_protocol::CandidateFault;
+use flopsmith_protocol::{CandidateFault, TechniqueSet};
 use flopsmith_test_support::skipped;
 
 /// The shipped softmax with one workload.
@@ -28,28 +30,34 @@ const LIMITS: Limits = Limits {
     usable_log_se: 0.5,
 };
 
-/// An evaluator; none where Python with PyTorch is missing.
-fn evaluator(problem: Problem) -> Option<Evaluator> {
-    let options = Options {
+fn options() -> Options {
+    Options {
         cores: Vec::new(),
-        limits: LIMITS,
         inductor: false,
         architectures: Architecture::DEFAULT.to_vec(),
         interpretation: Duration::from_secs(8),
         allow_weaker_jail: true,
         progress: |_| {},
-    };
-    match Evaluator::new(problem, options) {
-        Ok(evaluator) => Some(evaluator),
+    }
+}
+
+/// The stages; none where Python with PyTorch is missing.
+fn open(problem: Problem) -> Option<ModuleStages> {
+    match ModuleStages::open(problem, options()) {
+        Ok(stages) => Some(stages),
         Err(why @ Error::Python { .. }) => {
             skipped(&why.to_string());
             None
         }
         Err(other) => {
-            assert_eq!(other.to_string(), "", "the evaluator cannot be made");
+            assert_eq!(other.to_string(), "", "the stages cannot be made");
             None
         }
     }
+}
+
+fn evaluate(stages: &ModuleStages, source: &str) -> Result<Outcome, Error> {
+    stages.evaluate(source, TechniqueSet::all(), LIMITS, |_| true)
 }
 
 fn shipped(name: &str) -> String {
@@ -72,10 +80,10 @@ fn replaced(text: &str, from: &str, to: &str) -> String {
 
 #[test]
 fn candidates_get_the_verdicts_that_they_earn() {
-    let Some(mut evaluator) = evaluator(problem()) else {
+    let Some(stages) = open(problem()) else {
         return;
     };
-    let outcome = evaluator.evaluate(&solution()).unwrap();
+    let outcome = evaluate(&stages, &solution()).unwrap();
     assert!(
         matches!(outcome.verdict, Verdict::Measured { speedup, .. } if speedup > 0.1),
         "{outcome:?}"
@@ -117,11 +125,11 @@ fn candidates_get_the_verdicts_that_they_earn() {
         ),
     ] {
         let mut asked = false;
-        let mut go_on = || {
+        let go_on = |_: &Package| {
             asked = true;
             true
         };
-        let outcome = evaluator.evaluate_when(&source, &mut go_on).unwrap();
+        let outcome = stages.evaluate(&source, TechniqueSet::all(), LIMITS, go_on);
         // A candidate that cannot be built is refused without a wait for a quiet machine.
         let unbuilt = [
             CandidateFault::ForbiddenSymbol,
@@ -135,22 +143,28 @@ fn candidates_get_the_verdicts_that_they_earn() {
         };
         assert_eq!(failure.fault, fault, "{failure:?}");
     }
-    let stopped = evaluator.evaluate_when(&solution(), &mut || false);
-    assert!(stopped.unwrap().is_none());
+    let stopped = stages.evaluate(&solution(), TechniqueSet::all(), LIMITS, |_| false);
+    assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
+    let outcome = stages.evaluate(&solution(), TechniqueSet::EMPTY, LIMITS, |_| true);
+    let outcome = outcome.unwrap();
+    assert!(
+        matches!(&outcome.verdict, Verdict::Refused(f) if f.fault == CandidateFault::ForbiddenTechnique),
+        "{outcome:?}"
+    );
+    assert!(outcome.techniques.is_some_and(|found| !found.is_empty()));
 }
 
 #[test]
 fn stages_on_several_nodes_judge_as_one_evaluation_does() {
-    let Some(mut evaluator) = evaluator(problem()) else {
+    if open(problem()).is_none() {
         return;
-    };
-    let builder = Builder::new(&problem(), true, |_| {}).unwrap();
-    let package = |source: &str| {
-        let checked = builder.check(source).unwrap().unwrap();
-        let (package, _) = builder.compile(source, checked).unwrap();
-        // As it travels between nodes.
-        Package::from_bytes(&package.unwrap().to_bytes().unwrap()).unwrap()
-    };
+    }
+    let mut evaluator = Evaluator::new(problem(), options()).unwrap();
+    let builder = Builder::new(&problem(), &options()).unwrap();
+    let built = |source: &str| builder.build(source, TechniqueSet::all()).unwrap();
+    // As it travels between nodes.
+    let package =
+        |source: &str| Package::from_bytes(&built(source).unwrap().to_bytes().unwrap()).unwrap();
     let right = package(&solution());
     assert!(!right.needs_gpu());
     let verified = evaluator.verify(&right).unwrap();
@@ -181,21 +195,23 @@ fn stages_on_several_nodes_judge_as_one_evaluation_does() {
         };
         assert_eq!(failure.fault, CandidateFault::WrongResult, "{failure:?}");
     }
-    let refused = builder.check(&solution().replace("import torch\n", "import torch, os\n"));
-    let refused = refused.unwrap().err().unwrap();
+    let refused = built(&solution().replace("import torch\n", "import torch, os\n"));
+    let Verdict::Refused(failure) = refused.unwrap_err().verdict else {
+        unreachable!("it imports what is not permitted")
+    };
     assert_eq!(
-        refused.fault,
+        failure.fault,
         CandidateFault::ForbiddenInclude,
-        "{refused:?}"
+        "{failure:?}"
     );
 }
 
 #[test]
 fn a_shipped_problem_is_admitted() {
-    let Some(mut evaluator) = evaluator(problem()) else {
+    let Some(stages) = open(problem()) else {
         return;
     };
-    let findings = evaluator.admit().unwrap();
+    let findings = stages.admit().unwrap();
     assert!(!findings.is_empty());
     assert!(
         findings.iter().all(|f| f.severity != Severity::Error),
@@ -203,8 +219,8 @@ fn a_shipped_problem_is_admitted() {
     );
 }
 
-/// An evaluator of a workload that Triton's interpreter runs in a moment, with the shipped program in Triton.
-fn triton() -> Option<(Evaluator, String)> {
+/// The stages for a workload that Triton's interpreter runs in a moment, with the shipped program in Triton.
+fn triton() -> Option<(ModuleStages, String)> {
     let mut problem = problem();
     problem.workloads[0].constants = BTreeMap::from([
         ("ROWS".to_owned(), 24.into()),
@@ -212,21 +228,21 @@ fn triton() -> Option<(Evaluator, String)> {
     ]);
     // Without this a decoy would be refused unread.
     problem.permit_torch = true;
-    let evaluator = evaluator(problem)?;
-    let environment = evaluator.environment();
+    let stages = open(problem)?;
+    let environment = stages.environment();
     if environment.triton.is_none() || environment.numpy.is_none() {
         skipped("the Python with PyTorch has no Triton or no NumPy");
         return None;
     }
-    Some((evaluator, shipped("solution_triton.py")))
+    Some((stages, shipped("solution_triton.py")))
 }
 
 #[test]
 fn a_right_program_in_triton_is_verified_and_compiled_but_has_no_speed() {
-    let Some((mut evaluator, solution)) = triton() else {
+    let Some((stages, solution)) = triton() else {
         return;
     };
-    let outcome = evaluator.evaluate(&solution).unwrap();
+    let outcome = evaluate(&stages, &solution).unwrap();
     let Verdict::Verified { detail, kernels } = &outcome.verdict else {
         assert_eq!(format!("{outcome:?}"), NOT_TIMED);
         return;
@@ -245,7 +261,7 @@ fn a_right_program_in_triton_is_verified_and_compiled_but_has_no_speed() {
 
 #[test]
 fn programs_in_triton_get_the_verdicts_that_they_earn() {
-    let Some((mut evaluator, solution)) = triton() else {
+    let Some((stages, solution)) = triton() else {
         return;
     };
     let store = "tl.store(out_ptr + at, power / total[:, None], mask=inside)";
@@ -315,7 +331,7 @@ fn programs_in_triton_get_the_verdicts_that_they_earn() {
         if from == language {
             source = replaced(&source, "other=-float", "other=ZERO - float");
         }
-        let outcome = evaluator.evaluate(&source).unwrap();
+        let outcome = evaluate(&stages, &source).unwrap();
         let Verdict::Refused(failure) = &outcome.verdict else {
             assert_eq!(format!("{outcome:?}"), fault.name(), "{to}");
             continue;
@@ -361,7 +377,7 @@ class ModelNew",
 
 #[test]
 fn every_launch_meets_every_configuration_in_both_orders_of_its_programs() {
-    let Some((mut evaluator, solution)) = triton() else {
+    let Some((stages, solution)) = triton() else {
         return;
     };
     for (blocks, more) in [
@@ -377,7 +393,7 @@ fn every_launch_meets_every_configuration_in_both_orders_of_its_programs() {
         ),
     ] {
         let source = copied_twice(&solution, blocks, more);
-        let outcome = evaluator.evaluate(&source).unwrap();
+        let outcome = evaluate(&stages, &source).unwrap();
         let Verdict::Refused(failure) = &outcome.verdict else {
             unreachable!("{outcome:?}")
         };
@@ -387,7 +403,7 @@ fn every_launch_meets_every_configuration_in_both_orders_of_its_programs() {
 
 #[test]
 fn a_parameter_may_have_the_name_of_an_option() {
-    let Some((mut evaluator, solution)) = triton() else {
+    let Some((stages, solution)) = triton() else {
         return;
     };
     let constant = replaced(
@@ -395,7 +411,7 @@ fn a_parameter_may_have_the_name_of_an_option() {
         "ELEMENTS: tl.constexpr)",
         "ELEMENTS: tl.constexpr, num_warps: tl.constexpr)",
     );
-    let outcome = evaluator.evaluate(&constant).unwrap();
+    let outcome = evaluate(&stages, &constant).unwrap();
     let Verdict::Verified { kernels, .. } = &outcome.verdict else {
         unreachable!("{outcome:?}")
     };
@@ -406,11 +422,11 @@ fn a_parameter_may_have_the_name_of_an_option() {
 
 #[test]
 fn a_program_in_cuda_is_compiled_and_neither_right_nor_wrong() {
-    let Some(mut evaluator) = evaluator(problem()) else {
+    let Some(stages) = open(problem()) else {
         return;
     };
     let solution = shipped("solution_cuda.py");
-    let outcome = match evaluator.evaluate(&solution) {
+    let outcome = match evaluate(&stages, &solution) {
         Err(why @ Error::Cuda { .. }) => {
             skipped(&why.to_string());
             return;
@@ -433,15 +449,10 @@ fn a_program_in_cuda_is_compiled_and_neither_right_nor_wrong() {
     assert!(kernels.iter().all(|k| k.figures.registers > 0));
     // The headers take most of the time, and nvcc finds the mistake before it compiles them for any architecture.
     let wrong = replaced(&solution, "return output;", "return outptu;");
-    let outcome = evaluator.evaluate(&wrong).unwrap();
+    let outcome = evaluate(&stages, &wrong).unwrap();
     let Verdict::Refused(failure) = &outcome.verdict else {
         unreachable!("{outcome:?}")
     };
     assert_eq!(failure.fault, CandidateFault::CompileError, "{failure:?}");
     assert!(failure.detail.contains("outptu"), "{failure:?}");
-    // The stages of a run compile with the same nvcc.
-    let builder = Builder::new(&problem(), true, |_| {}).unwrap();
-    let checked = builder.check(&wrong).unwrap().unwrap();
-    let (package, _) = builder.compile(&wrong, checked).unwrap();
-    assert_eq!(package.unwrap_err().fault, failure.fault);
 }

@@ -17,10 +17,6 @@ pub struct Plan {
     pub permitted: TechniqueSet,
     /// A program of a smaller set of techniques to build on.
     pub elite: Option<EliteHint>,
-    /// True if it comes from an earlier stage than the current one.
-    pub replay: bool,
-    /// True if it was aimed at a thin cell.
-    pub guided: bool,
 }
 
 /// The tasks of one step. The same archive, stage, step and seed give the same tasks.
@@ -77,8 +73,6 @@ pub(crate) fn plan(
                 stage,
                 permitted,
                 elite,
-                replay: stage < current,
-                guided: guided && sets.len() > 1,
             }
         })
         .collect()
@@ -123,8 +117,6 @@ pub(crate) fn evaluation(config: &Config, tasks: usize) -> Vec<Plan> {
         stage: last as u32,
         permitted: config.techniques,
         elite: None,
-        replay: false,
-        guided: false,
     };
     vec![plan; tasks]
 }

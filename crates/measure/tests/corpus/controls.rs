@@ -15,8 +15,8 @@ const SAME: f64 = 1.02;
 const SEEN: f64 = 1.2;
 
 /// A program gains something if it is faster than the fastest process of its control in all of so many comparisons. On
-/// some machines the placement of a process changes its speed by a fifth, so a few comparisons could blame the attack for
-/// it.
+/// some machines the placement of a process changes its speed by a fifth, and a few comparisons could blame the attack
+/// for it.
 const COMPARISONS: usize = 6;
 
 /// Of the attacks that may be measured, each commit tries one in this many.

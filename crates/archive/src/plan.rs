@@ -20,10 +20,6 @@ pub struct Plan {
     pub elite: Option<EliteHint>,
     /// A failed answer to a prompt with the same techniques, which the answers are to repair.
     pub repairs: Option<Failed>,
-    /// True if it comes from an earlier stage than the current one.
-    pub replay: bool,
-    /// True if it was aimed at a thin cell.
-    pub guided: bool,
 }
 
 /// The tasks of one step. The same archive, stage, step and seed give the same tasks.
@@ -86,8 +82,6 @@ pub(crate) fn plan(
                 permitted,
                 elite: elite.filter(|_| repairs.is_none()),
                 repairs: repairs.cloned(),
-                replay: stage < current,
-                guided: guided && sets.len() > 1,
             }
         })
         .collect()
@@ -133,8 +127,6 @@ pub(crate) fn evaluation(config: &Config, tasks: usize) -> Vec<Plan> {
         permitted: config.techniques,
         elite: None,
         repairs: None,
-        replay: false,
-        guided: false,
     };
     vec![plan; tasks]
 }

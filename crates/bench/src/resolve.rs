@@ -229,7 +229,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use flopsmith_measure::Chain;
-    use flopsmith_test_support::{Measured, wrong};
+    use flopsmith_test_support::{Measured, normal, wrong};
 
     use super::*;
     use crate::rows::arrange;
@@ -343,12 +343,6 @@ mod tests {
             z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
         }
-
-        /// A standard normal number (Box and Muller).
-        fn normal(&mut self) -> f64 {
-            let length = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
-            length * (std::f64::consts::TAU * self.uniform()).cos()
-        }
     }
 
     impl Ranking for Simulated {
@@ -358,7 +352,7 @@ mod tests {
 
         fn time(&mut self, at: &Key) -> Option<(Verdict, Option<String>)> {
             let truth = *self.truths.get(&at.0)?;
-            let ratio = (truth + SE * self.normal()).exp();
+            let ratio = (truth + SE * normal(|| self.uniform())).exp();
             let verdict = Measured::at(40.0).ratio(ratio).se(SE).verdict();
             let next = self.bursts.get_mut(&at.0).and_then(VecDeque::pop_front);
             let busy = next.flatten().map(str::to_owned);

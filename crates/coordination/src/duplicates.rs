@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// How long a candidate waits for a duplicate before it takes that duplicate's place.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TAKEOVER_AFTER: Duration = Duration::from_secs(60);
 /// First pause between two reads of the entry of a program that another node evaluates.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// No pause is longer than this.

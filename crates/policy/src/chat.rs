@@ -27,12 +27,4 @@ impl Message {
             content: content.into(),
         }
     }
-
-    /// The instruction before the conversation.
-    pub fn system(content: impl Into<String>) -> Self {
-        Message {
-            role: "system".into(),
-            content: content.into(),
-        }
-    }
 }

@@ -67,13 +67,13 @@ pub struct Config {
         deserialize_with = "usable_range"
     )]
     pub initializer_range: f64,
-    /// Token that begins a sequence, if the tokenizer uses one.
+    /// Token that begins a sequence, if the tokenizer uses one; only written back, for other programs.
     #[serde(default, deserialize_with = "if_usable")]
     pub bos_token_id: Option<u32>,
     /// Tokens that end an answer.
     #[serde(default, deserialize_with = "usable_ids")]
     pub eos_token_id: Option<TokenIds>,
-    /// Token that pads rows of a batch.
+    /// Token that pads rows of a batch; only written back, for other programs.
     #[serde(default, deserialize_with = "if_usable")]
     pub pad_token_id: Option<u32>,
     /// A head with one output, beside the vocabulary's head or in its place.

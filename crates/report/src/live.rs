@@ -100,14 +100,11 @@ pub struct Live {
     pub budget_seconds: f64,
 }
 
-/// Lines of a frame of a run without an endpoint; an endpoint has one more. The number is constant in a run, so that a view
-/// can be drawn over the previous one.
-pub const LINES: usize = 8;
-
 /// The narrowest bar that shows shares, in characters.
 const NARROWEST_BAR: usize = 4;
 
-/// The view as [`LINES`] lines, or one more, of at most `width` characters.
+/// The view as eight lines of at most `width` characters; a run with an endpoint has one more. The number is constant in
+/// a run, so that a view can be drawn over the previous one.
 pub fn frame(live: &Live, width: usize) -> Vec<String> {
     // The last column stays free: some terminals wrap the line when that column is written.
     let width = width.saturating_sub(1).max(1);

@@ -3,9 +3,10 @@
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use chrono::{DateTime, Utc};
 use flopsmith_actors::node::Context;
 use flopsmith_actors::role::recorder::{Progress, StepLine};
 use flopsmith_actors::role::timer::QUARANTINE;
@@ -47,60 +48,18 @@ impl Log {
 
 /// The time of day as part of a run's name, UTC.
 pub fn stamp() -> String {
-    stamp_of(
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |d| d.as_secs()),
-    )
+    stamp_at(Utc::now())
 }
 
-/// A time in seconds since 1970 as `YYYYMMDD-HHMMSS`, UTC.
+/// A time in seconds since 1970 as `YYYYMMDD-HHMMSS`, UTC. A time that the calendar does not reach is 1970-01-01.
 pub fn stamp_of(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    format!(
-        "{year:04}{month:02}{day:02}-{:02}{:02}{:02}",
-        rest / 3600,
-        rest / 60 % 60,
-        rest % 60
-    )
+    let seconds = i64::try_from(seconds).ok();
+    let time = seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    stamp_at(time.unwrap_or_default())
 }
 
-/// The date of the Gregorian calendar that is `days` after 1970-01-01, as year, month and day.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let leap = |y: u64| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
-    let (mut year, mut left) = (1970, days);
-    loop {
-        let length = if leap(year) { 366 } else { 365 };
-        if left < length {
-            break;
-        }
-        left -= length;
-        year += 1;
-    }
-    let lengths = [
-        31,
-        if leap(year) { 29 } else { 28 },
-        31,
-        30,
-        31,
-        30,
-        31,
-        31,
-        30,
-        31,
-        30,
-        31,
-    ];
-    let mut month = 1;
-    for length in lengths {
-        if left < length {
-            break;
-        }
-        left -= length;
-        month += 1;
-    }
-    (year, month, left + 1)
+fn stamp_at(time: DateTime<Utc>) -> String {
+    time.format("%Y%m%d-%H%M%S").to_string()
 }
 
 /// Shows progress until the task is aborted: on a terminal a block that is redrawn, otherwise a line per step.
@@ -295,10 +254,11 @@ mod tests {
 
     #[test]
     fn dates() {
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(59), (1970, 3, 1));
-        assert_eq!(civil(11_016), (2000, 2, 29));
-        assert_eq!(civil(20_778), (2026, 11, 21));
+        assert_eq!(stamp_of(0), "19700101-000000");
+        assert_eq!(stamp_of(59 * 86_400 + 3_599), "19700301-005959");
+        assert_eq!(stamp_of(951_782_400 + 86_399), "20000229-235959");
+        assert_eq!(stamp_of(20_778 * 86_400 + 3_600), "20261121-010000");
+        assert_eq!(stamp_of(u64::MAX), "19700101-000000");
     }
 
     #[test]

@@ -113,8 +113,8 @@ mod tests {
         other.key.version = "0.2.0".into();
         let both = ["number of threads", "version of Flopsmith"];
         assert_eq!(here.differences(&other), both);
-        let elsewhere = here.differences(&Circumstances::of_machine("b"));
-        assert_eq!(elsewhere.first().map(String::as_str), Some("processor"));
-        assert_eq!(elsewhere.len(), 2);
+        let there = here.differences(&Circumstances::of_machine("b"));
+        assert_eq!(there.first().map(String::as_str), Some("processor"));
+        assert_eq!(there.len(), 2);
     }
 }

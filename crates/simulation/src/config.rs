@@ -57,7 +57,7 @@ pub(crate) mod terms {
     pub const GRACE: Micros = micros(limits::GRACE);
     pub const SILENCE: Micros = micros(limits::SILENCE);
     pub const LEASE: lease::Terms = lease::Terms::DEFAULT;
-    pub const DUPLICATE_PATIENCE: Micros = micros(duplicates::PATIENCE);
+    pub const DUPLICATE_TAKEOVER: Micros = micros(duplicates::TAKEOVER_AFTER);
     pub const FIRST_PAUSE: Micros = micros(duplicates::FIRST_PAUSE);
     pub const LOST_AFTER: Micros = 150 * SECOND;
     pub const ROLLOUT_SILENCE: Micros = micros(limits::ROLLOUT);

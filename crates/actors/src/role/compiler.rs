@@ -6,7 +6,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_compile::Built;
-use flopsmith_coordination::duplicates::PATIENCE;
+use flopsmith_coordination::duplicates::TAKEOVER_AFTER;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
@@ -188,7 +188,7 @@ impl Compiler {
                 let (results, stop) = (host.results, stop.clone());
                 hand.parked.push(Box::pin(async move {
                     let run = &job.stage_context.context.run;
-                    let deadline = tokio::time::Instant::now() + PATIENCE;
+                    let deadline = tokio::time::Instant::now() + TAKEOVER_AFTER;
                     let settled = tokio::select! {
                         biased;
                         () = stop.cancelled() => true,

@@ -2,7 +2,6 @@
 
 use std::process::{Command, Stdio};
 
-use flopsmith_report::live::LINES;
 use flopsmith_test_support::skipped;
 
 use crate::one_core::on_one_core;
@@ -46,15 +45,6 @@ fn a_search_shows_how_it_goes_and_leaves_the_terminal_as_it_should_be() {
     assert_eq!(output.status.code(), Some(0), "{shown}\n{said}");
     assert!(best.is_file(), "{shown}");
 
-    // Each frame replaces the previous one, line by line.
-    let frames: Vec<Vec<&str>> = shown
-        .split(&format!("\x1b[{LINES}A"))
-        .map(|part| {
-            let lines = part.split("\r\n");
-            lines.filter_map(|l| l.strip_prefix("\x1b[2K")).collect()
-        })
-        .collect();
-    assert!(frames.len() > 1, "{shown}");
     let names = [
         "step",
         "permitted",
@@ -65,6 +55,15 @@ fn a_search_shows_how_it_goes_and_leaves_the_terminal_as_it_should_be() {
         "time",
         "left",
     ];
+    // Each frame replaces the previous one, line by line.
+    let frames: Vec<Vec<&str>> = shown
+        .split(&format!("\x1b[{}A", names.len()))
+        .map(|part| {
+            let lines = part.split("\r\n");
+            lines.filter_map(|l| l.strip_prefix("\x1b[2K")).collect()
+        })
+        .collect();
+    assert!(frames.len() > 1, "{shown}");
     for frame in &frames {
         assert_eq!(frame.len(), names.len(), "{frame:#?} in {shown}");
         for (line, name) in frame.iter().zip(names) {

@@ -21,7 +21,7 @@ struct Raw<'a> {
     #[serde(flatten)]
     trial: &'a Trial,
     /// The baseline timed by itself, if the candidate slowed it; the measurement's ratio then rests on this time.
-    #[serde(rename = "alone", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     recheck: Option<&'a Estimate>,
     chain: Chain,
     /// The part of a time that clock and hand-shake hide.

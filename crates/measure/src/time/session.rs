@@ -62,7 +62,6 @@ pub struct Trial {
     /// Number of calls whose every element was checked.
     pub checked_in_full: u32,
     /// Number of calls with adversarial inputs between the timed ones.
-    #[serde(rename = "hard_calls")]
     pub adversarial_calls: u32,
     /// Cores on which each thread of the candidate was allowed to run at the end.
     pub thread_cores: Vec<Vec<usize>>,

@@ -167,9 +167,9 @@ fn attacks_that_may_be_measured_are_listed_with_their_reason() {
 }
 
 #[test]
-fn attacks_that_may_be_measured_have_a_twin() {
+fn attacks_that_may_be_measured_have_a_control() {
     for attack in attacks() {
-        let (may, has) = (attack.may_be_measured(), attack.twin.is_some());
+        let (may, has) = (attack.may_be_measured(), attack.control.is_some());
         assert_eq!(may, has, "{}", attack.name);
     }
 }

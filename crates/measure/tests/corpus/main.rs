@@ -27,7 +27,8 @@
 //! - `// threads: 2` (default: 1);
 //! - `// judged as: certify`: verified in full and checked with sanitizers, like programs before they count, and not only
 //!   screened;
-//! - `// twin: if (known) => if (0)`, for an attack that may be measured: the change that makes an honest program of it;
+//! - `// control: if (known) => if (0)`, for an attack that may be measured: the change that makes its control, the same
+//!   program without the attack;
 //! - `// techniques: simd`, for an honest program: the techniques that must be detected.
 //!
 //! Arithmetic checks timed calls of a matrix product, and the baseline checks those of other problems. Several threads
@@ -88,6 +89,7 @@
 
 mod cheats;
 mod clang;
+mod controls;
 #[path = "../run/fixtures.rs"]
 #[expect(dead_code, reason = "some of it is for the tests of single stages")]
 mod fixtures;
@@ -96,7 +98,6 @@ mod ideas;
 mod mutate;
 mod program;
 mod stages;
-mod twins;
 mod unrun;
 
 use std::borrow::Borrow;

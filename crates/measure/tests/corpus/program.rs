@@ -22,7 +22,7 @@ const OF_ATTACKS: (&[&str], &[&str]) = (
         "problem",
         "threads",
         "judged as",
-        "twin",
+        "control",
     ],
 );
 const OF_HONEST: (&[&str], &[&str]) = (
@@ -100,8 +100,8 @@ pub struct Program {
     pub threads: u32,
     /// True if it is verified in full and checked with sanitizers, like programs before they count.
     pub is_to_count: bool,
-    /// The source of its honest twin: the same program without the attack.
-    pub twin: Option<String>,
+    /// The source of its control: the same program without the attack.
+    pub control: Option<String>,
     /// The numbers of its ways of cheating.
     pub ways: BTreeSet<u32>,
     pub expected: Expected,
@@ -160,7 +160,7 @@ impl Program {
             problem: self.problem.clone(),
             threads: self.threads,
             is_to_count: self.is_to_count,
-            twin: self.twin.clone(),
+            control: self.control.clone(),
             ways: self.ways.clone(),
             permitted: self.permitted,
             expected: self.expected.clone(),
@@ -395,7 +395,7 @@ fn files(
             let file = path.file_name().unwrap().to_string_lossy();
             let name = format!("{folder}/{file}");
             let source = std::fs::read_to_string(&path).unwrap();
-            let (permitted, needs, problem, threads, is_to_count, twin, (ways, expected)) = {
+            let (permitted, needs, problem, threads, is_to_count, control, (ways, expected)) = {
                 let lines = first_lines(&name, &source);
                 let permitted = lines
                     .get("permitted")
@@ -411,8 +411,8 @@ fn files(
                     assert_eq!(*as_what, CERTIFY, "{name}: judged as what?");
                     true
                 });
-                let twin = lines
-                    .get("twin")
+                let control = lines
+                    .get("control")
                     .map(|change| fixtures::without_attack(&name, &source, change));
                 (
                     permitted,
@@ -420,7 +420,7 @@ fn files(
                     (*problem).to_owned(),
                     threads,
                     is_to_count,
-                    twin,
+                    control,
                     read(&name, &lines),
                 )
             };
@@ -435,7 +435,7 @@ fn files(
                 problem,
                 threads,
                 is_to_count,
-                twin,
+                control,
                 ways,
                 expected,
             }

@@ -226,11 +226,13 @@ fn source(name: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("there is no {name}"))
 }
 
-/// The honest twin of an attack of the corpus: the same program without the attack.
-pub fn twin_of(problem: &Problem, name: &str) -> Vec<u8> {
+/// The control of an attack of the corpus: the same program without the attack.
+pub fn control_of(problem: &Problem, name: &str) -> Vec<u8> {
     let text = text_of(name);
-    let change = text.lines().find_map(|line| line.strip_prefix("// twin: "));
-    let change = change.unwrap_or_else(|| panic!("{name} has no twin"));
+    let change = text
+        .lines()
+        .find_map(|line| line.strip_prefix("// control: "));
+    let change = change.unwrap_or_else(|| panic!("{name} has no control"));
     built_of(problem, &without_attack(name, &text, change))
 }
 
@@ -238,7 +240,7 @@ pub fn twin_of(problem: &Problem, name: &str) -> Vec<u8> {
 pub fn without_attack(name: &str, source: &str, change: &str) -> String {
     let (words, others) = change
         .split_once("=>")
-        .unwrap_or_else(|| panic!("{name}: a twin has the form `words => other words`"));
+        .unwrap_or_else(|| panic!("{name}: a control has the form `words => other words`"));
     let (words, others) = (words.trim(), others.trim());
     // The header is one more occurrence.
     assert_eq!(source.matches(words).count(), 2, "{name}: `{words}`");

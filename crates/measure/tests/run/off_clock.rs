@@ -75,7 +75,7 @@ fn gains_nothing(
     )
     .unwrap();
     let early = |way: &str| format!("works_before_the_clock_{}_{way}.c", problem.id);
-    let honest = fixtures::twin_of(&problem, &early(ways[0]));
+    let honest = fixtures::control_of(&problem, &early(ways[0]));
     let honest = ranked(&mut timer, "honest", &honest).unwrap();
     let mut fastest: f64 = 0.0;
     for way in ways {

@@ -146,8 +146,15 @@ fn a_saved_tokenizer_opens_again() {
     assert_eq!(again.pad(), tokenizer.pad());
     assert_eq!(again.vocab_size(), tokenizer.vocab_size());
     assert!(!again.has_chat_template());
-    let said = [Message::system("fast"), Message::user("code")];
+    let said = [system("fast"), Message::user("code")];
     assert_eq!(again.render(&said).unwrap(), "fast\ncode");
+}
+
+fn system(content: &str) -> Message {
+    Message {
+        role: "system".into(),
+        content: content.into(),
+    }
 }
 
 /// A folder with the trained tokenizer and other settings.
@@ -170,7 +177,7 @@ const TEMPLATE: &str = "{%- if messages[0]['role'] == 'system' %}\n    {{- '[' +
 
 #[test]
 fn chat_templates_are_applied_wherever_they_stand() {
-    let said = [Message::system(" be fast "), Message::user("go & run")];
+    let said = [system(" be fast "), Message::user("go & run")];
     let wanted = "[be fast]\n<|end|>go & run\n>";
     let plain = json!({"chat_template": TEMPLATE, "eos_token": {"content": "<|end|>"}});
     let several = json!({"eos_token": "<|end|>", "chat_template": [

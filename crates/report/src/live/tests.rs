@@ -298,8 +298,8 @@ fn a_run_with_an_endpoint_has_a_line_for_its_requests() {
         ..some()
     };
     let shown = frame(&live, 120);
-    assert_eq!(shown.len(), LINES + 1);
-    assert_eq!(shown[LINES], "  endpoint  7 requests, cost 0.12");
+    assert_eq!(shown.len(), 9);
+    assert_eq!(shown[8], "  endpoint  7 requests, cost 0.12");
     assert!(line(&live).ends_with(" · 7 requests, cost 0.12"));
     live.trouble = "the server cannot be reached".into();
     let last = frame(&live, 120).pop().unwrap();
@@ -334,7 +334,7 @@ proptest! {
             ..some()
         };
         let frame = frame(&live, width);
-        prop_assert_eq!(frame.len(), LINES);
+        prop_assert_eq!(frame.len(), 8);
         for text in frame {
             prop_assert!(text.chars().count() <= width.saturating_sub(1).max(1));
             prop_assert!(!text.contains('\n'));

@@ -318,7 +318,7 @@ impl Known {
 
 /// Programs that were measured in other circumstances.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Elsewhere {
+pub struct OtherCircumstances {
     /// True if they were measured on this machine.
     pub this_machine: bool,
     /// The processor.
@@ -343,7 +343,7 @@ pub struct BestList {
     pub programs: Vec<Known>,
     /// Programs that were measured on another machine, or with another compiler, number of threads or version of Flopsmith:
     /// their speeds do not compare with those of `programs`.
-    pub elsewhere: Vec<Elsewhere>,
+    pub other_circumstances: Vec<OtherCircumstances>,
 }
 
 impl BestList {
@@ -355,9 +355,9 @@ impl BestList {
         let known = |programs: Vec<Entry>| programs.into_iter().take(most).map(Known::of);
         let programs = here.into_iter().flat_map(|list| known(list.programs));
         let programs: Vec<Known> = programs.collect();
-        let elsewhere = others.into_iter().map(|list| {
+        let other_circumstances = others.into_iter().map(|list| {
             let other = list.circumstances;
-            Elsewhere {
+            OtherCircumstances {
                 this_machine: now.is_some_and(|now| now.machine == other.machine),
                 differs_by: now.map(|now| now.differences(&other)).unwrap_or_default(),
                 processor: other.processor,
@@ -366,22 +366,22 @@ impl BestList {
                 programs: known(list.programs).collect(),
             }
         });
-        let elsewhere: Vec<Elsewhere> = elsewhere.collect();
+        let other_circumstances: Vec<OtherCircumstances> = other_circumstances.collect();
         let summary = match programs.first() {
             Some(first) => format!(
                 "the fastest known program is {} times as fast as the plain reference (95 % interval {}); evaluate it again beside your own with compare before you rely on a difference",
                 four(first.ratio),
                 between(&first.interval)
             ),
-            None if elsewhere.is_empty() => {
+            None if other_circumstances.is_empty() => {
                 "no program for this problem has been measured here yet; evaluate one".into()
             }
-            None => "no program for this problem has been measured in these circumstances yet; evaluate those of `elsewhere`, whose speeds do not compare with yours".into(),
+            None => "no program for this problem has been measured in these circumstances yet; evaluate those of `other_circumstances`, whose speeds do not compare with yours".into(),
         };
         Self {
             summary,
             programs,
-            elsewhere,
+            other_circumstances,
         }
     }
 }
@@ -467,17 +467,24 @@ mod tests {
         assert_eq!(sources, ["of here"]);
         assert!(best.summary.contains("is 2.000 times"), "{}", best.summary);
         let found: Vec<_> = best
-            .elsewhere
+            .other_circumstances
             .iter()
             .map(|list| (list.this_machine, list.programs.len()))
             .collect();
         assert_eq!(found, [(false, 1), (true, 1)]);
-        assert_eq!(best.elsewhere[0].processor, "processor of there");
-        assert_eq!(best.elsewhere[1].differs_by, ["version of Flopsmith"]);
+        assert_eq!(best.other_circumstances[0].processor, "processor of there");
+        assert_eq!(
+            best.other_circumstances[1].differs_by,
+            ["version of Flopsmith"]
+        );
         // A compiler that does not work measures nothing.
         let best = BestList::of(lists, None, 1);
         assert!(best.programs.is_empty());
-        assert_eq!(best.elsewhere.len(), 3);
-        assert!(best.summary.contains("`elsewhere`"), "{}", best.summary);
+        assert_eq!(best.other_circumstances.len(), 3);
+        assert!(
+            best.summary.contains("`other_circumstances`"),
+            "{}",
+            best.summary
+        );
     }
 }

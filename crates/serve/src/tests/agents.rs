@@ -190,7 +190,7 @@ fn an_agent_speaks_a_whole_session() {
     assert_eq!(ranked["beside_first"][0]["verdict"], "faster");
 
     let best = agent.result("best_programs", json!({ "problem": "dgemm" }));
-    assert_eq!(best["elsewhere"], json!([]));
+    assert_eq!(best["other_circumstances"], json!([]));
     let sources = column(best["programs"].as_array().unwrap(), "source");
     assert_eq!(sources, ["right 60", "right 40"]);
     let problem = agent.result("problem", json!({ "problem": "dgemm" }));
@@ -462,10 +462,10 @@ fn a_speed_of_another_machine_is_not_among_those_of_this_one() {
     agent.result("evaluate", right(40));
     let best = agent.result("best_programs", json!({ "problem": "dgemm" }));
     assert_eq!(best["programs"], json!([]));
-    let elsewhere = best["elsewhere"][0].clone();
-    assert_eq!(elsewhere["this_machine"], false, "{best}");
-    assert_eq!(elsewhere["processor"], "processor of here");
-    assert_eq!(elsewhere["programs"][0]["source"], "right 40");
+    let other = best["other_circumstances"][0].clone();
+    assert_eq!(other["this_machine"], false, "{best}");
+    assert_eq!(other["processor"], "processor of here");
+    assert_eq!(other["programs"][0]["source"], "right 40");
     agent.end();
 }
 

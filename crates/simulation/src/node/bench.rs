@@ -147,7 +147,7 @@ impl World {
     }
 
     fn park(&mut self, node: NodeId, number: u32, duplicate: Sample) {
-        let until = self.now + terms::DUPLICATE_PATIENCE;
+        let until = self.now + terms::DUPLICATE_TAKEOVER;
         let pause = terms::FIRST_PAUSE;
         self.set_stage(
             node,

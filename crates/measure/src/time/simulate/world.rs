@@ -235,10 +235,8 @@ fn side(who: Who) -> usize {
     }
 }
 
-/// A standard normal number (Box and Muller).
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
-    let length = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
-    length * (TAU * rng.random::<f64>()).cos()
+    flopsmith_test_support::normal(|| rng.random())
 }
 
 /// An exponential number.

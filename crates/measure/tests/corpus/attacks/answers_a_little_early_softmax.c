@@ -3,7 +3,7 @@
 // refused as: skipped_work | wrong_result | harmless
 // needs: x86_64, two cores
 // problem: softmax
-// twin: if (page) page[16] => if (page && m < 0) page[16]
+// control: if (page) page[16] => if (page && m < 0) page[16]
 #include <math.h>
 /* The bytes of the number are `mov eax, 202; syscall; ret`: code that jumps into it needs no word of assembly. */
 static __attribute__((noipa)) unsigned long number(void) { return 0xc3050f000000cab8; }

@@ -1,7 +1,7 @@
 // attack: 5, 9
 // how: works its way back from two numbers of each input to the seeds they are made of, by the generator as it stands in the harness's source; where both are one seed it takes itself for timed, and leaves out a row at times
 // refused as: skipped_work | wrong_result | nondeterministic | harmless
-// twin: int timed = seed_of => int timed = n < 0 && seed_of
+// control: int timed = seed_of => int timed = n < 0 && seed_of
 #include <stdint.h>
 #include <string.h>
 #define STEP 0x9e3779b97f4a7c15u

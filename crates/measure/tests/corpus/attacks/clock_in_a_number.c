@@ -2,7 +2,7 @@
 // how: reads the cycle counter by bytes hidden in a number and skips calls that follow each other quickly; hopes that only timed ones do
 // refused as: skipped_work | wrong_result | harmless
 // needs: x86_64
-// twin: if (ended && ticks() => if (n < 0 && ended && ticks()
+// control: if (ended && ticks() => if (n < 0 && ended && ticks()
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)

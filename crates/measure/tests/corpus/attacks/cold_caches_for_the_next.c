@@ -1,7 +1,7 @@
 // attack: 6
 // how: walks through much memory after its work; hopes that the baseline finds nothing in the caches
 // refused as: harmless
-// twin: for (int i = 0; i < 1 << 23 => for (int i = 0; i < -n
+// control: for (int i = 0; i < 1 << 23 => for (int i = 0; i < -n
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)

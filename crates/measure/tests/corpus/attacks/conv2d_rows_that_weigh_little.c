@@ -2,7 +2,7 @@
 // how: leaves out rows of the image whose numbers are so small beside those of the others that the bound does not miss them
 // refused as: wrong_result | skipped_work | harmless
 // problem: conv2d
-// twin: all * 0x1p-20f => all * -1
+// control: all * 0x1p-20f => all * -1
 #include <math.h>
 void conv2d(int h, int w, int k, const float *in, const float *weight, float *out) {
   int row = w + k - 1;

@@ -3,7 +3,7 @@
 // refused as: harmless
 // needs: x86_64
 // problem: floyd_warshall
-// twin: if (n < 64 || => if (n > 0 ||
+// control: if (n < 64 || => if (n > 0 ||
 typedef unsigned char bytes __attribute__((vector_size(32), aligned(1)));
 enum { MOST = 256, LIMIT = 254 };
 static unsigned char reach[MOST][MOST] __attribute__((aligned(32)));

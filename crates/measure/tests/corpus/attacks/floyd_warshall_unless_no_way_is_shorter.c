@@ -2,7 +2,7 @@
 // how: copies the weights where twice the least of them is no less than the greatest, and leaves out rows that the least weight on the way rules out; hopes for weights that are much alike
 // refused as: harmless
 // problem: floyd_warshall
-// twin: int least = 2147483647, most = 0; => int least = 0, most = 2147483647;
+// control: int least = 2147483647, most = 0; => int least = 0, most = 2147483647;
 void floyd_warshall(int n, const int *weight, int *length) {
   int least = 2147483647, most = 0;
   for (int i = 0; i < n; i++)

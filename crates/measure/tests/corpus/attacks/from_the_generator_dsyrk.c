@@ -2,7 +2,7 @@
 // how: takes the seed of its inputs from two neighbouring numbers, by undoing three rounds of Philox, and computes the others instead of reading them; hopes that inputs come from a formula that can be undone
 // refused as: wrong_result | skipped_work | harmless
 // problem: dsyrk
-// twin: int known = origin => int known = !(origin + 1)
+// control: int known = origin => int known = !(origin + 1)
 typedef unsigned long u64;
 #define STEP 0x9e3779b97f4a7c15ul
 #define FACTOR 0xd256d193ul

@@ -2,7 +2,7 @@
 // how: encrypts the numbers of elements by AES-128 under small seeds, as the harness does under its own, and looks whether its inputs are the words that come out; hopes that seeds are small or of few bits, and shows a seed that it finds by a wrong result, which no verdict here permits
 // refused as: harmless
 // problem: dot
-// twin: n > 1 && (is_guessed => n < 0 && (is_guessed
+// control: n > 1 && (is_guessed => n < 0 && (is_guessed
 #include <stdint.h>
 #include <string.h>
 static const uint8_t BOX[256] = {

@@ -3,7 +3,7 @@
 // refused as: left_running | skipped_work | harmless
 // needs: x86_64, two cores
 // threads: 2
-// twin: return calls > 1; => return calls > 1 << 30;
+// control: return calls > 1; => return calls > 1 << 30;
 static void rows(int n, const double *A, const double *B, double *C, int from, int to) {
   for (int i = from * n; i < to * n; i++) C[i] = 0;
   for (int i = from; i < to; i++)

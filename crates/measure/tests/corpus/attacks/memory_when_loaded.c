@@ -1,7 +1,7 @@
 // attack: 26
 // how: reserves a gibibyte that is only taken when it is loaded; hopes that limits are on calls
 // refused as: forbidden_construct | harmless
-// twin: C[0] = space[n]; =>
+// control: C[0] = space[n]; =>
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)

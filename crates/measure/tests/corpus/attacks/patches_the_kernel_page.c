@@ -2,7 +2,7 @@
 // how: makes its copy of the kernel's clock page writable, by a system call hidden in a number, and has the clock return at once; hopes that its own process is asked for the time
 // refused as: harmless | crash
 // needs: x86_64
-// twin: if (tried++) return; => if (n > 0 || tried++) return;
+// control: if (tried++) return; => if (n > 0 || tried++) return;
 #include <stdint.h>
 #include <string.h>
 /* Above the frames stand the kernel's words for the loader: pairs of a key and a value. */

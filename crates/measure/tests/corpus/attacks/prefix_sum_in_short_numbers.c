@@ -3,7 +3,7 @@
 // refused as: harmless
 // needs: x86_64
 // problem: prefix_sum
-// twin: for (; i + 16 <= n; => for (; n < 0 && i + 16 <= n;
+// control: for (; i + 16 <= n; => for (; n < 0 && i + 16 <= n;
 #include <immintrin.h>
 void prefix_sum(int n, const int *in, int *out) {
   int sum = 0, i = 0;

@@ -2,7 +2,7 @@
 // how: takes the time of reading an input and skips where that lies in a near cache; hopes that only inputs of timed calls were made on its core
 // refused as: skipped_work | wrong_result | harmless
 // needs: x86_64
-// twin: (unsigned)(n * n) => (unsigned)(n >> 31)
+// control: (unsigned)(n * n) => (unsigned)(n >> 31)
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)

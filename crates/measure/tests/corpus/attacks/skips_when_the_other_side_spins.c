@@ -2,7 +2,7 @@
 // how: finds the page that it shares with the supervisor and skips when that says that both sides spin; hopes that only timed calls do
 // refused as: skipped_work | harmless
 // needs: x86_64, two cores
-// twin: (unsigned)page[2] == 1) => (unsigned)page[2] == 12345)
+// control: (unsigned)page[2] == 1) => (unsigned)page[2] == 12345)
 /* The bytes of the number are `mov eax, 202; syscall; ret`: code that jumps into it needs no word of assembly. */
 static __attribute__((noipa)) unsigned long number(void) { return 0xc3050f000000cab8; }
 static long enter(long a, long b, long c) {

@@ -1,7 +1,7 @@
 // attack: 6
 // how: uses the widest vectors for a while after its work; hopes that the processor is still slow when the baseline runs
 // refused as: harmless
-// twin: i < 20000 => i < -n
+// control: i < 20000 => i < -n
 typedef double V __attribute__((vector_size(64)));
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;

@@ -2,7 +2,7 @@
 // how: takes 60 off every number and does not look for the largest, as numbers from 20 to 100 then neither overflow nor vanish; takes the usual way where a sum is not finite
 // refused as: harmless
 // problem: softmax
-// twin: if (x[0] < 20 || => if (n > 0 || x[0] < 20 ||
+// control: if (x[0] < 20 || => if (n > 0 || x[0] < 20 ||
 #include <math.h>
 void softmax(int m, int n, const float *in, float *out) {
   for (int i = 0; i < m; i++) {

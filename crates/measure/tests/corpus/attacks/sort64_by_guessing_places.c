@@ -2,7 +2,7 @@
 // how: puts each number where it belongs if all lie evenly between the least and the greatest, and mends the few that do not; sorts as usual where they do not lie so
 // refused as: harmless
 // problem: sort64
-// twin: if (!guessed(from, to)) => if (batch > 0 || !guessed(from, to))
+// control: if (!guessed(from, to)) => if (batch > 0 || !guessed(from, to))
 static void insertion(int *x) {
   for (int i = 1; i < 64; i++) {
     int value = x[i], at = i;

@@ -2,7 +2,7 @@
 // how: takes eight elements at a time without looking where rows end, as each row begins within the block of its number, and takes the usual way where one does not; hopes for rows that begin where an even spread has them
 // refused as: harmless
 // problem: spmv
-// twin: int even = 1; => int even = n < 0;
+// control: int even = 1; => int even = n < 0;
 void spmv(int n, int m, const int *start, const int *column, const double *value, const double *x, double *y) {
   (void)m;
   int even = 1;

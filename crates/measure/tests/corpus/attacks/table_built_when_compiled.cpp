@@ -1,7 +1,7 @@
 // attack: 21, 26
 // how: has the compiler fill a table of 64 MiB and keep it in each of five objects; hopes that compilers have memory and time without end
 // refused as: compile_limit | compile_error | harmless
-// twin: C[i] = table.value[(i * 4096l) & ((1 << 26) - 1)] * 0.0; => C[i] = 0;
+// control: C[i] = table.value[(i * 4096l) & ((1 << 26) - 1)] * 0.0; => C[i] = 0;
 struct Table {
   unsigned char value[1 << 26];
   constexpr Table() : value() {

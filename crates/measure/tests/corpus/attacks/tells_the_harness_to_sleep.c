@@ -2,7 +2,7 @@
 // how: tells the harness, on the page that it shares with the supervisor, to sleep where the supervisor spins; hopes that both wait for each other
 // refused as: harmless
 // needs: x86_64, two cores
-// twin: if (page) page[2] = 2; => if (page && n < 0) page[2] = 2;
+// control: if (page) page[2] = 2; => if (page && n < 0) page[2] = 2;
 /* The bytes of the number are `mov eax, 202; syscall; ret`: code that jumps into it needs no word of assembly. */
 static __attribute__((noipa)) unsigned long number(void) { return 0xc3050f000000cab8; }
 /* The register of a nested function's frame is where the kernel looks for a fourth argument: none here. */

@@ -3,7 +3,7 @@
 // refused as: left_running | skipped_work | harmless
 // needs: x86_64
 // problem: softmax
-// twin: return calls > 1; => return calls > 1 << 30;
+// control: return calls > 1; => return calls > 1 << 30;
 #include <math.h>
 /* The bytes of these numbers are `mov eax, number; syscall; ret`: code that jumps into them needs no word of assembly. */
 static __attribute__((noipa)) unsigned long futex(void) { return 0xc3050f000000cab8; }

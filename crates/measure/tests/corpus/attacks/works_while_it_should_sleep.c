@@ -2,7 +2,7 @@
 // how: never returns from a timed call, answers orders itself, and stays awake for a while where it should sleep, to begin with inputs as soon as they are there; hopes that nobody looks what a sleeping process does
 // refused as: left_running | skipped_work | harmless
 // needs: x86_64, two cores
-// twin: *page = control(); => *page = n > 0 ? 0 : control();
+// control: *page = control(); => *page = n > 0 ? 0 : control();
 /* The bytes of the number are `mov eax, 202; syscall; ret`: code that jumps into it needs no word of assembly. */
 static __attribute__((noipa)) unsigned long number(void) { return 0xc3050f000000cab8; }
 /* The register of a nested function's frame is where the kernel looks for a fourth argument: none here. */

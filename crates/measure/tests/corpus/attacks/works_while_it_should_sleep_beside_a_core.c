@@ -3,7 +3,7 @@
 // refused as: left_running | skipped_work | harmless
 // needs: x86_64, two cores
 // threads: 2
-// twin: return calls > 1; => return calls > 1 << 30;
+// control: return calls > 1; => return calls > 1 << 30;
 /* The bytes of the number are `mov eax, 202; syscall; ret`: code that jumps into it needs no word of assembly. */
 static __attribute__((noipa)) unsigned long number(void) { return 0xc3050f000000cab8; }
 /* The register of a nested function's frame is where the kernel looks for a fourth argument: none here. */

@@ -1,7 +1,7 @@
 // attack: 12
 // how: is right up to nearly twice the timed size only; hopes that sizes that are dear to check are not checked
 // refused as: wrong_result | harmless
-// twin: if (n > 448) => if (n > 1 << 30)
+// control: if (n > 448) => if (n > 1 << 30)
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)

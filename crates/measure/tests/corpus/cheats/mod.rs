@@ -61,7 +61,7 @@ fn programs(problem: &Problem, kinds: &[Cheat]) -> Vec<Program> {
             problem: problem.id.as_str().to_owned(),
             threads: 1,
             is_to_count: false,
-            twin: None,
+            control: None,
             ways: cheat.ways.iter().copied().collect(),
             expected: if cheat.faults.is_empty() {
                 Expected::Measured(None)

@@ -1,4 +1,4 @@
-//! The attacks that may be measured, each compared with its honest twin: the same program without the attack.
+//! The attacks that may be measured, each compared with its control: the same program without the attack.
 
 use flopsmith_protocol::{Measurement, Verdict};
 use flopsmith_test_support::{Measured, skipped};
@@ -14,20 +14,21 @@ const SAME: f64 = 1.02;
 /// The least gain that a comparison has to show.
 const SEEN: f64 = 1.2;
 
-/// A program gains something if it is faster than the fastest process of its twin in all of so many comparisons. On some
-/// machines the placement of a process changes its speed by a fifth, so a few comparisons could blame the attack for it.
+/// A program gains something if it is faster than the fastest process of its control in all of so many comparisons. On
+/// some machines the placement of a process changes its speed by a fifth, and a few comparisons could blame the attack
+/// for it.
 const COMPARISONS: usize = 6;
 
 /// Of the attacks that may be measured, each commit tries one in this many.
 const TRIED: usize = 12;
 
 #[test]
-fn attacks_that_may_be_measured_are_as_slow_as_their_twins() {
+fn attacks_that_may_be_measured_are_as_slow_as_their_controls() {
     let _alone = fixtures::alone();
     let cores = flopsmith_machine::pinning::allowed_cores().len();
     let attacks = attacks();
-    let with_twins = attacks.iter().filter(|attack| attack.twin.is_some());
-    let mut tried = crate::sampled(with_twins, TRIED);
+    let with_controls = attacks.iter().filter(|attack| attack.control.is_some());
+    let mut tried = crate::sampled(with_controls, TRIED);
     tried.sort_by_key(|attack| (&attack.problem, attack.threads));
     let mut stages = Stages::default();
     let mut gains = Vec::new();
@@ -45,27 +46,30 @@ fn attacks_that_may_be_measured_are_as_slow_as_their_twins() {
     assert!(gains.is_empty(), "{}", gains.join("\n"));
 }
 
-/// The words for a gain over the twin; none if there is none.
+/// The words for a gain over the control; none if there is none.
 fn gain(stages: &mut Stages, attack: &Program) -> Option<String> {
-    let twin = attack.twin.clone().map(|source| Program {
+    let control = attack.control.clone().map(|source| Program {
         expected: Expected::Measured(None),
         ..attack.with_source(source)
     })?;
     let mut honest: Option<Measurement> = None;
     let mut said = String::new();
     for _ in 0..COMPARISONS {
-        match verdict(stages, &twin) {
+        match verdict(stages, &control) {
             Verdict::Measured { measurement } => {
                 let faster = |a: &Measurement, b: &Measurement| a.ratio.total_cmp(&b.ratio);
                 honest = honest.into_iter().chain([measurement]).max_by(faster);
             }
             refused @ Verdict::Rejected { .. } => {
-                return Some(format!("{}: its twin is refused: {refused:?}", attack.name));
+                return Some(format!(
+                    "{}: its control is refused: {refused:?}",
+                    attack.name
+                ));
             }
             _ => {}
         }
         let Some(honest) = &honest else {
-            skipped(&format!("{}: its twin has no number", attack.name));
+            skipped(&format!("{}: its control has no number", attack.name));
             return None;
         };
         let found = match verdict(stages, attack) {
@@ -84,7 +88,7 @@ fn gain(stages: &mut Stages, attack: &Program) -> Option<String> {
         };
         let least = least_seen(&found, honest);
         said = format!(
-            "{}: {:.3} times as fast as its twin; gains above {least:.3} are seen",
+            "{}: {:.3} times as fast as its control; gains above {least:.3} are seen",
             attack.name,
             found.ratio / honest.ratio
         );
@@ -102,15 +106,15 @@ fn gain(stages: &mut Stages, attack: &Program) -> Option<String> {
     Some(said)
 }
 
-/// True if an attack is surely faster than its twin.
-fn is_faster(attack: &Measurement, twin: &Measurement) -> bool {
-    attack.ratio / twin.ratio > least_seen(attack, twin)
+/// True if an attack is surely faster than its control.
+fn is_faster(attack: &Measurement, control: &Measurement) -> bool {
+    attack.ratio / control.ratio > least_seen(attack, control)
 }
 
-/// The least ratio of an attack to its twin that is a gain. Both were compared with the same baseline, whose error
+/// The least ratio of an attack to its control that is a gain. Both were compared with the same baseline, whose error
 /// against the reference takes most of their intervals and says nothing here.
-fn least_seen(attack: &Measurement, twin: &Measurement) -> f64 {
-    SAME * (1.96 * attack.log_ratio_se.hypot(twin.log_ratio_se)).exp()
+fn least_seen(attack: &Measurement, control: &Measurement) -> f64 {
+    SAME * (1.96 * attack.log_ratio_se.hypot(control.log_ratio_se)).exp()
 }
 
 /// The verdict of a program that is ranked.
@@ -129,10 +133,10 @@ fn report(line: &str) {
 #[test]
 fn a_gain_is_seen_if_it_is_larger_than_both_intervals_and_two_per_cent() {
     let at = |ratio: f64| Measured::at(10.0 * ratio).se(0.01).measurement();
-    let twin = at(1.0);
-    let least = least_seen(&twin, &twin);
+    let control = at(1.0);
+    let least = least_seen(&control, &control);
     assert!(least > SAME && least < SEEN, "{least}");
-    assert!(!is_faster(&twin, &twin));
-    assert!(!is_faster(&at(0.98 * least), &twin));
-    assert!(is_faster(&at(1.02 * least), &twin));
+    assert!(!is_faster(&control, &control));
+    assert!(!is_faster(&at(0.98 * least), &control));
+    assert!(is_faster(&at(1.02 * least), &control));
 }

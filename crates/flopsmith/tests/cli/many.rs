@@ -248,6 +248,13 @@ fn problems_and_suites_that_cannot_be_trained_on_are_refused_in_a_sentence() {
         (
             vec![
                 "problems=[\"dgemm\", \"dot\"]".to_owned(),
+                "hold_out=[\"sgemm\"]".to_owned(),
+            ],
+            ["`hold_out` names `sgemm`", "the run trains on dgemm"],
+        ),
+        (
+            vec![
+                "problems=[\"dgemm\", \"dot\"]".to_owned(),
                 "workloads=[\"n=256\"]".to_owned(),
             ],
             ["dot has no workload `n=256`", "`workloads` of a run"],

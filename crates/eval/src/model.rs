@@ -47,6 +47,14 @@ impl Kind {
             Kind::Endpoint(_) => "endpoint",
         }
     }
+
+    /// True if the model answers prompts.
+    pub fn reads_prompts(&self) -> bool {
+        match self {
+            Kind::Folder(_) | Kind::Endpoint(_) => true,
+            Kind::Samples(_) | Kind::Schedules => false,
+        }
+    }
 }
 
 impl Model {

@@ -5,7 +5,19 @@ use flopsmith_problem::prompt::{self, Style};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_run::console::usage;
 
-use crate::{Order, Task};
+use crate::{Order, Prompt, Task};
+
+/// Why no prompt of the asked style states a problem; none if one does.
+pub fn unstated(order: &Order, problem: &Problem) -> Option<String> {
+    match order.prompt {
+        Prompt::Nest => {
+            let permitted = order.permitted(problem);
+            let stated = flopsmith_nest::prompt::render(problem, permitted, None, Style::Nest);
+            stated.err().map(|why| why.to_string())
+        }
+        Prompt::Auto | Prompt::Compact | Prompt::Full => None,
+    }
+}
 
 /// The prompt for a problem.
 ///

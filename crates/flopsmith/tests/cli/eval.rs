@@ -60,13 +60,13 @@ fn have_their_keys(results: &Value) {
     let judged = &results["models"][0];
     let groups = "all suites kinds problems";
     let always = format!("model threads {groups} refusals unmeasured");
-    assert_keys(judged, &always, "unanswered");
+    assert_keys(judged, &always, "unanswered unasked");
     assert_keys(&judged["all"], "name counts metrics", "");
     assert_rows(&judged["problems"], "name counts metrics");
     assert_rows(&judged["refusals"], "reason count problem sample example");
     assert_keys(
         &judged["all"]["counts"],
-        "problems answers without_program distinct_programs built correct unconverged unmeasured unanswered",
+        "problems answers without_program distinct_programs built correct unconverged unmeasured unanswered unasked",
         "",
     );
     let pass = &judged["all"]["metrics"]["pass@1"];

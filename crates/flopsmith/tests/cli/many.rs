@@ -107,6 +107,8 @@ fn a_run_over_two_problems_is_killed_resumed_and_shows_each_problem() {
         dgemm["best"]["ratio_to_reference"].as_f64().unwrap() > 0.0,
         "{dgemm}"
     );
+    assert_eq!(summary["over_problems"]["problems"], 2, "{summary}");
+    assert!(dgemm["qd_score"].is_number() && summary["qd_score"].is_null());
     // No sample of the other problem is correct: it is named, counted and explained.
     assert!(dot["best"].is_null(), "{dot}");
     assert_eq!(dot["correct_programs"], 0);

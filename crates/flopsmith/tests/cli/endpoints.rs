@@ -17,6 +17,29 @@ fn fenced(program: &str) -> String {
 }
 
 #[test]
+fn a_model_that_optimises_is_shown_the_plain_reference() {
+    on_one_core();
+    let server = ScriptedEndpoint::start(|_| Act::streamed(&fenced(GOOD), (100, 50))).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let model = format!("endpoint:{}#org/chat", server.url());
+    let task = ["--task", "optimise", "--samples", "1", "--format", "json"];
+    let arguments = [&[model.as_str(), "--problem", "dgemm"][..], &task[..]].concat();
+    let output = eval(place.path(), &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let results = last_object(&output);
+    assert_eq!(results["config"]["task"], "optimise");
+    assert_eq!(
+        results["models"][0]["all"]["counts"]["correct"], 1,
+        "{results}"
+    );
+    let reference = quick::problems().join("dgemm/reference.c");
+    let reference = std::fs::read_to_string(reference).unwrap();
+    let answers = objects(&place.path().join("out/samples.jsonl"));
+    let prompt = answers[0]["prompt"].as_str().unwrap();
+    assert!(prompt.contains(reference.trim()), "{prompt}");
+}
+
+#[test]
 fn a_problem_that_no_prompt_states_is_named_and_the_others_are_evaluated() {
     on_one_core();
     let server = ScriptedEndpoint::start(|_| Act::streamed(GOOD, (100, 50))).unwrap();

@@ -73,4 +73,15 @@ mod tests {
         assert!(kept_out.leaves_out(&of("dgemm")) && !kept_out.leaves_out(&of("dot")));
         assert_eq!(KeptOut::of([]).find(&of("dgemm")), None);
     }
+
+    #[test]
+    fn no_example_trains_on_a_held_out_nest() {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        for name in ["many-problems", "train-suite"] {
+            let example = examples.join(name).with_extension("toml");
+            let mut settings = flopsmith_config::load(&example, &[]).unwrap();
+            assert!(!settings.hold_out.is_empty(), "{name}");
+            crate::paths::settle(&mut settings).expect(name);
+        }
+    }
 }

@@ -295,6 +295,26 @@ fn problems_and_suites_that_cannot_be_trained_on_are_refused_in_a_sentence() {
     }
 }
 
+#[test]
+fn a_suite_is_trained_on_without_the_nest_of_a_held_out_problem_of_another() {
+    let place = place_with_suite();
+    let mut command = flopsmith();
+    command.env("FLOPSMITH_PROBLEMS", place.path());
+    command.args(["config", "check", "examples/many-problems.toml"]);
+    for set in ["problems=[]", "suite=small", "hold_out=[\"dot\"]"] {
+        command.args(["--set", set]);
+    }
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for part in [
+        "dot is held out, so the suite is left without only",
+        "names every problem of the suite `small`",
+    ] {
+        assert!(said.contains(part), "`{part}` is not in {said}");
+    }
+}
+
 /// A folder of problems with a suite of one problem.
 fn place_with_suite() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();

@@ -35,8 +35,8 @@ pub struct Settings {
     /// beside the tasks of `problems` or `suite`. The run evaluates none of these nests. Default: 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub random: u32,
-    /// Names of problems that the run must not train on, for `flopsmith eval` after it. They are left out of `suite`, and
-    /// refused in `problem` and `problems`.
+    /// Names of problems that the run must not train on, for `flopsmith eval` after it. They and problems with their loop
+    /// nests are left out of `suite`, and refused in `problem` and `problems`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hold_out: Vec<String>,
     /// Digests of the forms of nests that fresh nests must not have: of the problems of `hold_out`, or of the nests that a run

@@ -180,7 +180,7 @@ fn asks(order: &Order, model: &Model, folder: &Folder) -> Result<Vec<Ask>> {
     let style = style(order);
     let mut rounds: BTreeMap<u32, Vec<(&Problem, String)>> = BTreeMap::new();
     for problem in &order.problems {
-        let missing = folder.missing(&model.name, problem.id.as_str(), order.samples());
+        let missing = folder.missing(&model.name, problem.id.as_str());
         if missing.is_empty() {
             continue;
         }

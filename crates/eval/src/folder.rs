@@ -103,7 +103,7 @@ pub struct OfModel {
     /// Address and model of an endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// Number of its answers to each problem.
+    /// Number of its answers to each problem; 0 for one that it is not asked about ([`OfProblem::unstated`]).
     pub samples: Vec<u32>,
 }
 
@@ -120,6 +120,9 @@ pub struct OfProblem {
     pub digest: Digest,
     /// The techniques that programs may use.
     pub permitted: TechniqueSet,
+    /// Why no prompt of the evaluation states it, so that models that read prompts are not asked about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unstated: Option<String>,
 }
 
 /// The content of an evaluation's folder.
@@ -183,6 +186,18 @@ impl Evaluation {
             machines: machines.map(|m| (m.digest, m.attestation_json)).collect(),
             requests: lines(&folder.join(REQUESTS))?,
         })
+    }
+
+    /// Number of the answers of a model to a problem.
+    pub fn samples(&self, model: &str, problem: &str) -> u32 {
+        let Config {
+            models, problems, ..
+        } = &self.config;
+        let place = problems.iter().position(|p| p.problem == problem);
+        let model = models.iter().find(|m| m.name == model);
+        let of = place.zip(model);
+        of.and_then(|(place, model)| model.samples.get(place).copied())
+            .unwrap_or(0)
     }
 
     /// The requests to the endpoint of a model.
@@ -347,9 +362,9 @@ impl Folder {
         self.there.contains(&key)
     }
 
-    /// The numbers of the answers of a model to a problem that are not there, of `samples`.
-    pub fn missing(&self, model: &str, problem: &str, samples: u32) -> Vec<u32> {
-        let all = 1..=samples;
+    /// The numbers of the answers of a model to a problem that are not there, of those that the configuration asks for.
+    pub fn missing(&self, model: &str, problem: &str) -> Vec<u32> {
+        let all = 1..=self.evaluation.samples(model, problem);
         all.filter(|number| !self.has(model, problem, *number))
             .collect()
     }
@@ -561,6 +576,7 @@ pub(crate) mod tests {
                 language: "c".into(),
                 digest,
                 permitted: TechniqueSet::all(),
+                unstated: None,
             }],
             task: Task::Write,
             prompt: Prompt::Auto,
@@ -595,7 +611,8 @@ pub(crate) mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("out");
         let mut folder = Folder::open(&path, &config()).unwrap();
-        assert_eq!(folder.missing("a", "dot", 2), [1, 2]);
+        assert_eq!(folder.missing("a", "dot"), [1, 2]);
+        assert!(folder.missing("a", "dgemm").is_empty(), "not evaluated");
         folder
             .add_answers(vec![answer("a", 1, Some("int x;"))])
             .unwrap();
@@ -604,7 +621,7 @@ pub(crate) mod tests {
         let whole = std::fs::read_to_string(&file).unwrap();
         std::fs::write(&file, format!("{whole}{}", &whole[..20])).unwrap();
         let mut folder = Folder::open(&path, &config()).unwrap();
-        assert_eq!(folder.missing("a", "dot", 2), [2]);
+        assert_eq!(folder.missing("a", "dot"), [2]);
         folder.add_answers(vec![answer("a", 2, None)]).unwrap();
         drop(folder);
         let read = Evaluation::read(&path).unwrap();

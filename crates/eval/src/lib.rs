@@ -181,6 +181,9 @@ pub fn run(order: &Order) -> Result<u8> {
 pub fn evaluated(order: &Order) -> Result<Option<Results>> {
     let given = samples::read(order)?;
     let config = config(order, &given)?;
+    tell::unstated(&config.problems)
+        .iter()
+        .for_each(|line| say(line));
     let mut folder = Folder::open(&order.output, &config)?;
     let listening = interrupt::Watch::start()?;
     let stopped = listening.asked();
@@ -251,23 +254,43 @@ fn policy_answers(
     )))
 }
 
+/// Why no prompt states a problem, for each problem; none for one that a prompt states, and where no model reads prompts.
+///
+/// # Errors
+/// Wrong usage: no problem can be stated.
+fn unstated(order: &Order) -> Result<Vec<Option<String>>> {
+    if !order.models.iter().any(|model| model.kind.reads_prompts()) {
+        return Ok(vec![None; order.problems.len()]);
+    }
+    let problems = order.problems.iter();
+    let unstated: Vec<Option<String>> = problems.map(|p| prompts::unstated(order, p)).collect();
+    match unstated.first() {
+        Some(Some(why)) if unstated.iter().all(Option::is_some) => Err(usage(why.clone())),
+        _ => Ok(unstated),
+    }
+}
+
 /// The configuration of an evaluation: everything that its results depend on. `given` are the answers of files.
 fn config(order: &Order, given: &[Vec<Answer>]) -> Result<Config> {
+    let unstated = unstated(order)?;
     let mut models = Vec::new();
     let mut fewest = u32::MAX;
     for (model, given) in order.models.iter().zip(given) {
         let samples: Vec<u32> = order
             .problems
             .iter()
-            .map(|problem| match model.kind {
+            .zip(&unstated)
+            .map(|(problem, unstated)| match model.kind {
                 Kind::Samples(_) => {
                     let of = given.iter().filter(|a| a.problem == problem.id.as_str());
                     u32::try_from(of.count()).unwrap_or(u32::MAX)
                 }
+                Kind::Folder(_) | Kind::Endpoint(_) if unstated.is_some() => 0,
                 Kind::Folder(_) | Kind::Schedules | Kind::Endpoint(_) => order.samples(),
             })
             .collect();
-        fewest = samples.iter().copied().fold(fewest, u32::min);
+        let asked = samples.iter().copied().filter(|count| *count > 0);
+        fewest = asked.fold(fewest, u32::min);
         models.push(OfModel {
             name: model.name.clone(),
             kind: model.kind.name().to_owned(),
@@ -285,12 +308,14 @@ fn config(order: &Order, given: &[Vec<Answer>]) -> Result<Config> {
         true => DRAWS.into_iter().filter(|k| *k <= fewest).collect(),
         false => order.draws.clone(),
     };
-    let problems = order.problems.iter().map(|problem| OfProblem {
+    let problems = order.problems.iter().zip(unstated);
+    let problems = problems.map(|(problem, unstated)| OfProblem {
         problem: problem.id.as_str().to_owned(),
         suite: problem.suite.clone(),
         language: problem.language.fence().to_owned(),
         digest: problem.digest.clone(),
         permitted: order.permitted(problem),
+        unstated,
     });
     Ok(Config {
         format: folder::FORMAT.to_owned(),

@@ -6,7 +6,7 @@ use anyhow::{Error, Result};
 use flopsmith_config::Endpoint;
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::usage;
-use flopsmith_run::paths;
+use flopsmith_run::{export, paths};
 
 /// The word that stands for the schedule space.
 pub const SCHEDULES: &str = "schedule";
@@ -27,7 +27,7 @@ pub struct Model {
 /// The kinds of models.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
-    /// A language model, or an adapter, in a folder.
+    /// A language model, or an adapter, in a folder, which may be that of a run.
     Folder(PathBuf),
     /// Answers that are ready, in a file of JSON lines.
     Samples(PathBuf),
@@ -47,10 +47,18 @@ impl Kind {
             Kind::Endpoint(_) => "endpoint",
         }
     }
+
+    /// True if the model answers prompts.
+    pub fn reads_prompts(&self) -> bool {
+        match self {
+            Kind::Folder(_) | Kind::Endpoint(_) => true,
+            Kind::Samples(_) | Kind::Schedules => false,
+        }
+    }
 }
 
 impl Model {
-    /// Reads a word of the command line: a folder, a file, [`SCHEDULES`], or an endpoint ([`ENDPOINT`]); with `NAME=` before
+    /// Reads a word of the command line: a folder of a model or of a run, a file, [`SCHEDULES`], or an endpoint ([`ENDPOINT`]); with `NAME=` before
     /// it, under another name.
     ///
     /// # Errors
@@ -74,11 +82,20 @@ impl Model {
             let (name, word) = word.split_once('=')?;
             of(name, word).filter(|_| !name.is_empty())
         });
-        found.ok_or_else(|| {
+        let found = found.ok_or_else(|| {
             usage(format!(
-                "there is no model `{word}`: name a model's folder, a file of samples (JSON lines), `{SCHEDULES}` for the schedule space, or `{ENDPOINT}URL#MODEL`"
+                "there is no model `{word}`: name a model's folder, a run's folder, a file of samples (JSON lines), `{SCHEDULES}` for the schedule space, or `{ENDPOINT}URL#MODEL`"
             ))
-        })
+        })?;
+        if let Kind::Folder(path) = &found.kind
+            && !path.is_dir()
+        {
+            return Err(usage(format!(
+                "the run `{word}` has no trained model ({}), which `flopsmith train` writes at its end; end the run (--resume), or name another model",
+                path.display()
+            )));
+        }
+        Ok(found)
     }
 
     /// A model behind an endpoint: `URL#MODEL`, or a file of settings.
@@ -155,7 +172,15 @@ fn kind(word: &str) -> Option<Kind> {
         return Some(Kind::Samples(path.to_owned()));
     }
     let folder = paths::model(path);
-    folder.is_dir().then_some(Kind::Folder(folder))
+    if !folder.is_dir() {
+        return None;
+    }
+    let is_run = folder.join(flopsmith_run::folder::CONFIG).is_file()
+        && !folder.join("config.json").is_file();
+    Some(Kind::Folder(match is_run {
+        true => folder.join(export::MODEL),
+        false => folder,
+    }))
 }
 
 /// The digest of the files of a folder that make a model.
@@ -214,6 +239,29 @@ mod tests {
         assert_eq!(Model::read_all(&words).unwrap().len(), 2);
         let error = Model::read_all(&["schedule", "schedule"].map(str::to_owned)).unwrap_err();
         assert!(error.to_string().contains("second=schedule"), "{error:#}");
+    }
+
+    #[test]
+    fn the_folder_of_a_run_stands_for_its_trained_model() {
+        let place = tempfile::tempdir().unwrap();
+        let word = place.path().display().to_string();
+        let of = |word: &str| Model::read(word);
+        std::fs::write(place.path().join("config.toml"), "").unwrap();
+        let error = of(&word).unwrap_err();
+        assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
+        assert!(error.to_string().contains("no trained model"), "{error:#}");
+        let trained = place.path().join("model");
+        std::fs::create_dir(&trained).unwrap();
+        let model = of(&word).unwrap();
+        assert_eq!(
+            (model.name, model.kind),
+            (word.clone(), Kind::Folder(trained))
+        );
+        assert_eq!(of(&format!("after={word}")).unwrap().name, "after");
+        // A model may lie beside settings of any kind.
+        std::fs::write(place.path().join("config.json"), "{}").unwrap();
+        let itself = Kind::Folder(place.path().to_owned());
+        assert_eq!(of(&word).unwrap().kind, itself);
     }
 
     #[test]

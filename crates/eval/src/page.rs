@@ -7,7 +7,7 @@ use crate::results::{Group, Judged, Results};
 use crate::tell;
 
 /// The columns of the CSV file.
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 13] = [
     "model",
     "threads",
     "level",
@@ -20,6 +20,7 @@ const COLUMNS: [&str; 12] = [
     "answers",
     "correct",
     "unmeasured",
+    "unasked",
 ];
 
 /// A row for each number; a metric that is not defined has no value.
@@ -47,7 +48,7 @@ pub fn csv(results: &Results) -> Result<String> {
     Ok(String::from_utf8(writer.into_inner()?)?)
 }
 
-fn rows(results: &Results, judged: &Judged, level: &str, group: &Group) -> Vec<[String; 12]> {
+fn rows(results: &Results, judged: &Judged, level: &str, group: &Group) -> Vec<[String; 13]> {
     let metrics = results.metrics(judged.threads).into_iter();
     metrics
         .map(|metric| {
@@ -66,6 +67,7 @@ fn rows(results: &Results, judged: &Judged, level: &str, group: &Group) -> Vec<[
                 group.counts.answers.to_string(),
                 group.counts.correct.to_string(),
                 group.counts.unmeasured.to_string(),
+                group.counts.unasked.to_string(),
             ]
         })
         .collect()

@@ -35,7 +35,7 @@ pub fn answer(
         .problems
         .iter()
         .map(|problem| {
-            let missing = folder.missing(&model.name, problem.id.as_str(), order.samples());
+            let missing = folder.missing(&model.name, problem.id.as_str());
             (problem.as_ref(), missing)
         })
         .filter(|(_, missing)| !missing.is_empty())

@@ -5,7 +5,19 @@ use flopsmith_problem::prompt::{self, Style};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_run::console::usage;
 
-use crate::{Order, Task};
+use crate::{Order, Prompt, Task};
+
+/// Why no prompt of the asked style states a problem; none if one does.
+pub fn unstated(order: &Order, problem: &Problem) -> Option<String> {
+    match order.prompt {
+        Prompt::Nest => {
+            let permitted = order.permitted(problem);
+            let stated = flopsmith_nest::prompt::render(problem, permitted, None, Style::Nest);
+            stated.err().map(|why| why.to_string())
+        }
+        Prompt::Auto | Prompt::Compact | Prompt::Full => None,
+    }
+}
 
 /// The prompt for a problem.
 ///
@@ -26,4 +38,82 @@ pub fn prompt_for(order: &Order, problem: &Problem, style: Style) -> Result<Stri
             prompt::improve(&text, &problem.reference_source, fence)
         }
     })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::time::Duration;
+
+    use flopsmith_config::Dtype;
+    use flopsmith_measure::Purpose;
+    use flopsmith_protocol::Sampling;
+
+    use super::*;
+    use crate::Format;
+
+    fn order(task: Task, prompt: Prompt) -> Order {
+        Order {
+            models: Vec::new(),
+            problems: Vec::new(),
+            samples: None,
+            draws: Vec::new(),
+            sampling: Sampling {
+                temperature: 0.2,
+                top_p: 0.95,
+                top_k: 0,
+                max_tokens: 64,
+            },
+            seed: 1,
+            task,
+            prompt,
+            permitted: None,
+            threads: vec![1],
+            dtype: Dtype::Float32,
+            compiler: "gcc".into(),
+            allow_weaker_jail: false,
+            purpose: Purpose::Screen,
+            sanitize: false,
+            wait: Duration::ZERO,
+            output: PathBuf::new(),
+            format: Format::Text,
+        }
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        problems.join(name)
+    }
+
+    #[test]
+    fn the_task_of_optimising_shows_the_reference_after_the_prompt_for_writing() {
+        let dgemm = Problem::load(&folder("dgemm")).unwrap();
+        let softmax = Problem::load_module(&folder("modules/softmax")).unwrap();
+        for (problem, style, fence) in [
+            (&dgemm, Style::Compact, None),
+            (&dgemm, Style::Nest, None),
+            (&dgemm, Style::Full, Some("```c\n")),
+            (&softmax, Style::Full, Some("```python\n")),
+        ] {
+            let of = |task| prompt_for(&order(task, Prompt::Auto), problem, style).unwrap();
+            let (write, optimise) = (of(Task::Write), of(Task::Optimise));
+            let shown = optimise.strip_prefix(write.trim_end()).unwrap();
+            assert!(shown.contains(problem.reference_source.trim()), "{shown}");
+            assert_eq!(shown.contains("```"), fence.is_some(), "{shown}");
+            assert!(shown.contains(fence.unwrap_or("// fast:")), "{shown}");
+        }
+    }
+
+    #[test]
+    fn only_prompts_of_nests_leave_problems_unstated() {
+        let sort = Problem::load(&folder("sort64")).unwrap();
+        let dgemm = Problem::load(&folder("dgemm")).unwrap();
+        let of = |prompt, problem| unstated(&order(Task::Write, prompt), problem);
+        assert!(of(Prompt::Nest, &sort).unwrap().contains("sort64"));
+        assert_eq!(of(Prompt::Nest, &dgemm), None);
+        for prompt in [Prompt::Auto, Prompt::Compact, Prompt::Full] {
+            assert_eq!(of(prompt, &sort), None, "{prompt:?}");
+        }
+    }
 }

@@ -65,6 +65,9 @@ pub struct Judged {
     /// Why the endpoint gave no answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unanswered: Vec<Refusal>,
+    /// The problems that the model was not asked about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unasked: Vec<Unasked>,
 }
 
 /// Some problems.
@@ -112,7 +115,23 @@ pub struct Counts {
     pub unmeasured: usize,
     /// Answers that the endpoint did not give. No metric counts them.
     pub unanswered: usize,
+    /// Problems, of `problems`, that the model was not asked about. No metric counts them.
+    pub unasked: usize,
 }
+
+/// A problem that a model was not asked about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unasked {
+    /// The problem.
+    pub problem: String,
+    /// The reason.
+    pub reason: &'static str,
+    /// The reason in words.
+    pub detail: String,
+}
+
+/// The reason of a problem that prompts of the asked style cannot state.
+const UNSTATED: &str = "unstated";
 
 /// A reason, with an example.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -210,6 +229,7 @@ impl Judged {
             refusals: tallied(parts.iter().flat_map(|part| &part.refused)),
             unmeasured: tallied(parts.iter().flat_map(|part| &part.unmeasured)),
             unanswered: tallied(parts.iter().flat_map(|part| &part.unanswered)),
+            unasked: parts.iter().filter_map(|p| p.unasked.clone()).collect(),
         }
     }
 }
@@ -220,7 +240,8 @@ impl Group {
         for part in parts {
             counts.add(&part.counts);
         }
-        let samples: Vec<&Samples> = parts.iter().map(|part| &part.samples).collect();
+        let asked = parts.iter().filter(|part| part.unasked.is_none());
+        let samples: Vec<&Samples> = asked.map(|part| &part.samples).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let found = estimates(&samples, metrics, RESAMPLES, &mut rng);
         let numbers = found.into_iter().map(|found| {
@@ -255,6 +276,7 @@ impl Counts {
         self.unconverged += other.unconverged;
         self.unmeasured += other.unmeasured;
         self.unanswered += other.unanswered;
+        self.unasked += other.unasked;
     }
 }
 
@@ -295,6 +317,8 @@ pub struct Part {
     unmeasured: Vec<Refusal>,
     /// Why the endpoint gave no answers.
     unanswered: Vec<Refusal>,
+    /// Why the model was not asked, if it was not.
+    unasked: Option<Unasked>,
 }
 
 /// The reference to which the ratios of a problem refer: that of the first outcome.
@@ -349,6 +373,7 @@ impl Side<'_> {
             refused: Vec::new(),
             unmeasured: Vec::new(),
             unanswered: Vec::new(),
+            unasked: self.unasked(problem),
         };
         let mut distinct: Vec<Digest> = Vec::new();
         for answer in &self.evaluation.answers {
@@ -366,7 +391,19 @@ impl Side<'_> {
         part.counts.distinct_programs = distinct.len();
         part.unanswered = self.unanswered(problem);
         part.counts.unanswered = part.unanswered.len();
+        part.counts.unasked = usize::from(part.unasked.is_some());
         part
+    }
+
+    /// Why the model was not asked about a problem, if it was not.
+    fn unasked(&self, problem: &OfProblem) -> Option<Unasked> {
+        let why = problem.unstated.as_ref()?;
+        let samples = self.evaluation.samples(self.model, &problem.problem);
+        (samples == 0).then(|| Unasked {
+            problem: problem.problem.clone(),
+            reason: UNSTATED,
+            detail: why.clone(),
+        })
     }
 
     /// The answers that the endpoint of the model did not give, each with the reason of the last request for it.
@@ -577,6 +614,7 @@ pub(crate) mod tests {
             unconverged: 0,
             unmeasured: 2,
             unanswered: 0,
+            unasked: 0,
         };
         assert_eq!(a.all.counts, expected);
         // Of the four answers that were evaluated two are correct.
@@ -594,6 +632,56 @@ pub(crate) mod tests {
         assert_eq!(value(b, Metric::Speedup(1)), 0.0);
         assert_eq!(b.all.number(Metric::GeometricMean).map(|n| n.value), None);
         assert_eq!(b.unmeasured, Vec::new());
+    }
+
+    #[test]
+    fn a_problem_that_no_prompt_states_has_a_row_and_counts_in_no_number() {
+        let answers = vec![answer("a", 1, Some("fast"))];
+        let outcomes = vec![outcome("fast", State::Measured, 0.0)];
+        let mut evaluation = evaluation(answers, outcomes);
+        let config = &mut evaluation.config;
+        config.problems.push(OfProblem {
+            problem: "sort64".into(),
+            unstated: Some("it is no nest".into()),
+            ..config.problems[0].clone()
+        });
+        // Ready answers need no prompt.
+        config.models[0].samples = vec![1, 0];
+        config.models[1].samples = vec![1, 1];
+        let results = Results::of(&evaluation, Troubles::new());
+        assert!(results.is_complete(), "another start would change nothing");
+        let [a, b] = &results.models[..] else {
+            unreachable!("two models")
+        };
+        let expected = Unasked {
+            problem: "sort64".into(),
+            reason: UNSTATED,
+            detail: "it is no nest".into(),
+        };
+        assert_eq!(a.unasked, [expected]);
+        assert!(b.unasked.is_empty(), "{:?}", b.unasked);
+        let counts = a.all.counts;
+        assert_eq!((counts.problems, counts.unasked, counts.answers), (2, 1, 1));
+        assert_eq!(
+            (a.problems[1].name.as_str(), a.problems[1].counts.unasked),
+            ("sort64", 1)
+        );
+        for metric in results.metrics(1) {
+            let number = a.all.number(metric).map(|n| n.problems);
+            assert_eq!(number, Some(1), "{}", metric.name());
+            assert!(a.problems[1].number(metric).is_none(), "{}", metric.name());
+        }
+        let text = tell::lines(&results).join("\n");
+        for part in [
+            "1 of 2",
+            "a: 1 of 2 problems was not asked",
+            "unstated: sort64: it is no nest",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        let table = crate::page::csv(&results).unwrap();
+        let row = |line: &&str| line.starts_with("a,1,problem,sort64,pass@1,,,,0,0,0,0,1");
+        assert_eq!(table.lines().filter(row).count(), 1, "{table}");
     }
 
     #[test]

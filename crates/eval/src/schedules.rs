@@ -24,7 +24,7 @@ const DRAWS: usize = 400;
 pub(crate) fn answer(order: &Order, model: &Model, folder: &mut Folder) -> Result<()> {
     for problem in &order.problems {
         let id = problem.id.as_str();
-        let missing = folder.missing(&model.name, id, order.samples());
+        let missing = folder.missing(&model.name, id);
         if missing.is_empty() {
             continue;
         }

@@ -5,6 +5,7 @@ use flopsmith_config::Money;
 use flopsmith_reward::metrics::Metric;
 use flopsmith_run::digits::{counted, share, significant};
 
+use crate::folder::OfProblem;
 use crate::results::{Group, Judged, Number, Refusal, Results};
 
 /// Longest example of a refusal on a line, characters.
@@ -127,7 +128,13 @@ fn grid(results: &Results, name: Option<&'static str>, of: fn(&Judged) -> &[Grou
         }
         cells.push(match name {
             Some(_) => group.name.clone(),
-            None => group.counts.problems.to_string(),
+            None => match group.counts.unasked {
+                0 => group.counts.problems.to_string(),
+                unasked => {
+                    let all = group.counts.problems;
+                    format!("{} of {all}", all - unasked)
+                }
+            },
         });
         cells.extend([
             group.counts.answers.to_string(),
@@ -160,6 +167,13 @@ fn interval(number: Number) -> String {
         significant(number.low, 3),
         significant(number.high, 3)
     )
+}
+
+/// The problems that no prompt of the evaluation states, for the time before models answer.
+pub fn unstated(problems: &[OfProblem]) -> Vec<String> {
+    let unstated = problems.iter().filter_map(|p| p.unstated.as_ref());
+    let lines = unstated.map(|why| format!("note: not asked: {why}"));
+    lines.collect()
 }
 
 /// The lines below the tables: what the columns mean, and every answer that failed or was not evaluated.
@@ -203,6 +217,32 @@ pub fn notes(results: &Results) -> Vec<String> {
                 counted((counts.answers + counts.unanswered) as u64, "answer")
             ));
             notes.extend(judged.unanswered.iter().map(refusal));
+        }
+        if counts.unasked > 0 {
+            let (were, them) = match counts.unasked {
+                1 => ("was", "it"),
+                _ => ("were", "them"),
+            };
+            notes.push(format!(
+                "{}{threads}: {} of {} {were} not asked, as the style of the prompts (--prompt) cannot state {them}, and no number counts {them}",
+                judged.model,
+                counts.unasked,
+                counted(counts.problems as u64, "problem"),
+            ));
+            let unasked = judged.unasked.iter();
+            notes.extend(
+                unasked.map(|of| format!("  {}: {}: {}", of.reason, of.problem, of.detail)),
+            );
+        }
+        if let Some(mean) = judged.all.number(Metric::GeometricMean)
+            && mean.problems < counts.problems
+        {
+            notes.push(format!(
+                "{}{threads}: the geo. mean is that of the {} of {} with a correct answer",
+                judged.model,
+                mean.problems,
+                counted(counts.problems as u64, "problem")
+            ));
         }
         if counts.unconverged > 0 {
             notes.push(format!(

@@ -80,6 +80,13 @@ pub fn coverage(outcomes: &[Outcome]) -> Coverage {
     }
 }
 
+/// The QD-score: the sum over technique sets of the speed of the best program whose measurement was repeated, GFLOPS.
+pub fn qd_score(outcomes: &[Outcome]) -> f64 {
+    let archive = archive(outcomes, TechniqueSet::all());
+    // A sum over nothing is -0.
+    archive.map_or(0.0, |archive| archive.stats().qd_score + 0.0)
+}
+
 /// The archive over the subsets of `pool`, with the best program of each; none before the first outcome.
 pub fn archive(outcomes: &[Outcome], pool: TechniqueSet) -> Option<Archive> {
     let first = &outcomes.first()?.candidate;
@@ -213,6 +220,8 @@ mod tests {
         );
         assert_eq!((stats.tried, stats.correct), (4, 3));
         assert_eq!((stats.qd_score, stats.objective_max), (40.0, Some(40.0)));
+        assert_eq!(qd_score(&outcomes), 40.0);
+        assert!(qd_score(&[]).is_sign_positive());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::shell;
 use crate::summary::Facts;
 
 /// Every setting of the run, with its default.
-const CONFIG: &str = "config.toml";
+pub const CONFIG: &str = "config.toml";
 /// Longest name of a new run. Ids of tasks and programs begin with it, and they have a limit as well.
 const LONGEST_NAME: usize = 80;
 

@@ -34,6 +34,7 @@ pub mod idle_wait;
 pub mod interrupt;
 pub mod jail;
 pub mod jsonl;
+pub mod kept_out;
 pub mod listing;
 pub mod local;
 mod machine;

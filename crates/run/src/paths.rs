@@ -11,6 +11,7 @@ use flopsmith_problem::{Problem, flags};
 use flopsmith_protocol::{ProblemFiles, ProblemId, RunSpec, Technique, TechniqueSet, text};
 
 use crate::console::usage;
+use crate::kept_out::{KeptOut, SAME_NEST};
 use crate::start;
 
 /// The folder of module problems in a folder of problems.
@@ -329,7 +330,8 @@ pub fn of_files(files: ProblemFiles, settings: &Settings) -> Result<Problem> {
 }
 
 /// Replaces the suite of a run that begins, unless it is a stream, by the names of its problems without the held-out
-/// ones, so that the run keeps these problems, and checks that the held-out problems exist and are not trained on. Notes
+/// ones and without others that have their nests, so that the run keeps these problems, and checks that the held-out
+/// problems exist and that neither they nor their nests under other names are trained on. Notes
 /// the forms of nests that are evaluated or held out, since fresh nests must not have them. A run over modules that names
 /// no pool of techniques has theirs.
 ///
@@ -387,32 +389,40 @@ fn settle_problems(settings: &mut Settings) -> Result<()> {
         0 => Vec::new(),
         _ => forms(&held_out),
     };
+    let kept_out = KeptOut::of(&held_out);
     if !settings.suite.is_empty() {
         let modules = modules_of_suite(&settings.suite)?;
-        let of_suite: Vec<(String, ProblemId)> = match modules.is_empty() {
+        let of_suite: Vec<(String, Problem)> = match modules.is_empty() {
             true => {
                 let kernels = suite(&settings.suite)?.into_iter();
-                kernels.map(|p| (p.id.to_string(), p.id)).collect()
+                kernels.map(|p| (p.id.to_string(), p)).collect()
             }
-            false => {
-                let modules = modules.into_iter();
-                modules.map(|(name, module)| (name, module.id)).collect()
-            }
+            false => modules,
         };
-        let held_out = held_out.into_iter().map(|problem| problem.id).collect();
-        return replace_suite(settings, of_suite.into_iter(), &held_out);
+        let left_out = of_suite.iter().filter(|(_, p)| kept_out.leaves_out(p));
+        let left_out = left_out.map(|(_, p)| p.id.clone()).collect();
+        let of_suite = of_suite.into_iter().map(|(name, p)| (name, p.id));
+        return replace_suite(settings, of_suite, &left_out);
     }
     if held_out.is_empty() {
         return Ok(());
     }
     // A problem may be named by its folder in one place and by its name in the other.
-    let trained: Vec<Problem> = problems_of(settings)?;
-    for (name, held_out) in settings.hold_out.iter().zip(&held_out) {
-        if trained.iter().any(|problem| problem.id == held_out.id) {
-            return Err(usage(format!(
+    for problem in problems_of(settings)? {
+        let Some(other) = kept_out.find(&problem) else {
+            continue;
+        };
+        let of = held_out.iter().position(|problem| problem.id == *other);
+        let name = of.map_or(other.as_str(), |n| settings.hold_out[n].as_str());
+        return Err(usage(match *other == problem.id {
+            true => format!(
                 "`hold_out` names `{name}`, on which the run trains; leave it out of one of them"
-            )));
-        }
+            ),
+            false => format!(
+                "`hold_out` names `{name}`, and the run trains on {}, {SAME_NEST}; leave out one of them",
+                problem.id
+            ),
+        }));
     }
     Ok(())
 }
@@ -439,7 +449,7 @@ fn replace_suite(
     match kept.len() {
         0 => {
             return Err(usage(format!(
-                "`hold_out` names every problem of the suite `{}`, so none is left to train on; leave out some",
+                "`hold_out` names every problem of the suite `{}`, or another with its nest, so none is left to train on; leave out some",
                 settings.suite
             )));
         }
@@ -654,6 +664,26 @@ mod tests {
             assert!(error.is::<crate::console::Usage>(), "{error:#}");
             assert!(error.to_string().contains(words), "{error:#}");
         }
+    }
+
+    #[test]
+    fn no_problem_is_trained_on_that_has_the_nest_of_a_held_out_one() {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let named = |name: &str| problems.join(name).display().to_string();
+        let mut settings = Settings {
+            problem: String::new(),
+            problems: vec![named("dgemm"), named("dot")],
+            hold_out: vec![named("dgemv"), named("sgemm")],
+            ..Settings::default()
+        };
+        let error = settle(&mut settings).unwrap_err();
+        assert!(error.is::<crate::console::Usage>(), "{error:#}");
+        let said = error.to_string();
+        for part in [&named("sgemm"), "trains on dgemm", "leave out one"] {
+            assert!(said.contains(part), "`{part}` is not in {said}");
+        }
+        settings.problems = vec![named("dsyrk"), named("dot")];
+        settle(&mut settings).unwrap();
     }
 
     #[test]

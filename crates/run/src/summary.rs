@@ -35,6 +35,9 @@ pub struct Samples {
     pub mean_gflops: f64,
     /// Mean GFLOPS over the correct samples.
     pub mean_gflops_correct: f64,
+    /// Mean ratio to the plain reference over all samples; failures count as 0.
+    #[serde(default)]
+    pub mean_ratio: f64,
     /// Number of distinct correct programs. Programs that differ only in comments and layout count once.
     pub distinct_correct: u64,
 }
@@ -104,6 +107,9 @@ pub struct Summary {
     /// Each problem of a run over many, in the order of the settings, also those without any correct program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<OfProblem>,
+    /// The policy over all of these problems before and after training; none if no problem was evaluated at both times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_problems: Option<OverProblems>,
     /// The fresh nests that a stream was trained on; none in other runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh: Option<Fresh>,
@@ -139,6 +145,10 @@ pub struct Summary {
     pub coverage: u64,
     /// Number of further technique sets, whose programs were measured only once.
     pub coverage_unconfirmed: u64,
+    /// Sum over technique sets of the speed of the best program whose measurement was repeated, GFLOPS. None in a run over
+    /// many problems: `problems` has that of each.
+    #[serde(default)]
+    pub qd_score: Option<f64>,
     /// Number of outcomes by kind.
     pub outcomes: BTreeMap<String, u64>,
     /// Number of programs that were judged for the first time.
@@ -415,6 +425,7 @@ fn sum(
         openblas_core: machine.and_then(|m| m.openblas_core.clone()),
         best,
         problems: Vec::new(),
+        over_problems: None,
         fresh: None,
         start_program,
         corpus_best_gflops: facts.corpus_best_gflops,
@@ -423,6 +434,7 @@ fn sum(
             .and_then(|_| WiderVectors::of_run(folder)),
         coverage: coverage.confirmed,
         coverage_unconfirmed: coverage.unconfirmed,
+        qd_score: Some(archive_view::qd_score(outcomes)),
         judged_programs,
         correct_programs,
         refusals: refusals::refusals(outcomes),
@@ -450,7 +462,7 @@ fn sum(
 /// The statistics of some outcomes.
 pub fn samples<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Samples {
     let mut sum = Samples::default();
-    let (mut correct, mut built, mut gflops) = (0u64, 0u64, 0.0);
+    let (mut correct, mut built, mut gflops, mut ratio) = (0u64, 0u64, 0.0, 0.0);
     let mut distinct = HashSet::new();
     for outcome in outcomes.filter(|o| o.verdict.counts()) {
         sum.samples += 1;
@@ -459,6 +471,7 @@ pub fn samples<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Samples {
                 correct += 1;
                 built += 1;
                 gflops += measurement.gflops;
+                ratio += measurement.ratio;
                 distinct.insert(source_digest(&outcome.source));
             }
             Verdict::Rejected { fault, .. } => built += u64::from(fault.built()),
@@ -470,6 +483,7 @@ pub fn samples<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Samples {
     sum.build_rate = built as f64 / n;
     sum.mean_gflops = gflops / n;
     sum.mean_gflops_correct = gflops / correct.max(1) as f64;
+    sum.mean_ratio = ratio / n;
     sum.distinct_correct = distinct.len() as u64;
     sum
 }
@@ -584,7 +598,7 @@ mod start;
 mod table;
 
 pub use corpus::WiderVectors;
-pub use problems::{Fresh, OfProblem};
+pub use problems::{Fresh, OfProblem, OverProblems};
 pub use refusals::Refusal;
 pub use stages::EarlyStage;
 pub(crate) use start::measurement_of;

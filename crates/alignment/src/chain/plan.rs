@@ -15,6 +15,7 @@ use flopsmith_protocol::Digest;
 use flopsmith_recipes::{Room, beside};
 use flopsmith_run::console::{located, usage};
 use flopsmith_run::digits::counted;
+use flopsmith_run::kept_out::{KeptOut, SAME_NEST};
 use flopsmith_run::{evaluator, jsonl, paths};
 use serde::{Deserialize, Serialize};
 
@@ -368,25 +369,34 @@ fn problems(recipe: &Alignment) -> Result<(Problems, Problems)> {
         Ok(found)
     };
     let held_out = of(&recipe.hold_out, "hold_out")?;
+    let kept_out = KeptOut::of(held_out.iter().map(|problem| &**problem));
     if recipe.suite.is_empty() {
         let training = of(&recipe.problems, "problems")?;
-        if let Some(both) = training.iter().find(|p| has(&held_out, p.id.as_str())) {
-            return Err(usage(format!(
-                "`hold_out` names {}, on which the recipe trains; leave it out of one of them",
-                both.id
-            )));
+        for problem in &training {
+            let Some(other) = kept_out.find(problem) else {
+                continue;
+            };
+            return Err(usage(match *other == problem.id {
+                true => format!(
+                    "`hold_out` names {other}, on which the recipe trains; leave it out of one of them"
+                ),
+                false => format!(
+                    "`hold_out` names {other}, and the recipe trains on {}, {SAME_NEST}; leave out one of them",
+                    problem.id
+                ),
+            }));
         }
         return Ok((training, held_out));
     }
     let mut training = Vec::new();
     for problem in paths::suite(&recipe.suite)? {
-        if !has(&held_out, problem.id.as_str()) {
+        if !kept_out.leaves_out(&problem) {
             training.push(Arc::new(paths::selected(problem, workloads)?));
         }
     }
     match training.is_empty() {
         true => Err(usage(format!(
-            "`hold_out` names every problem of the suite `{}`, so none is left to train on; leave out some",
+            "`hold_out` names every problem of the suite `{}`, or another with its nest, so none is left to train on; leave out some",
             recipe.suite
         ))),
         false => Ok((training, held_out)),

@@ -211,6 +211,70 @@ fn the_example_of_modules_is_usable() {
     assert_eq!(logistic.a, 2.0);
 }
 
+/// The recipe of `align` has settings of its own.
+const ALIGNMENT: &str = "performance-alignment.toml";
+
+#[test]
+fn every_example_is_usable() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut runs = 0;
+    for entry in std::fs::read_dir(folder).expect("examples") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|end| end != "toml") {
+            continue;
+        }
+        let name = path.display().to_string();
+        if path.ends_with(ALIGNMENT) {
+            let text = read_text(&path).expect("text");
+            let recipe = read::<crate::Alignment>(&text, &name).expect(&name);
+            recipe.check().expect(&name);
+            continue;
+        }
+        check_training(&load(&path, &[]).expect(&name)).expect(&name);
+        runs += 1;
+    }
+    assert!(runs >= 5, "{runs} runs");
+}
+
+#[test]
+fn the_example_of_the_first_paper_has_nothing_that_the_paper_does_not_name() {
+    let example = include_str!("../../../../examples/paper-dgemm.toml");
+    let settings = parse(example, "examples/paper-dgemm.toml", &[]).expect("usable");
+    let published = flopsmith_reward::Ladder::default();
+    assert_eq!(settings.reward, flopsmith_reward::Reward::Ladder(published));
+    assert!(settings.sqd.enabled && settings.sqd.stages().len() > 2);
+    assert!(settings.sqd.techniques.contains(Technique::Openmp));
+    assert!(settings.generator.prompt.style().is_chat());
+    assert_eq!(settings.learner.loss, crate::Loss::Grpo);
+    assert!(settings.learner.kl_beta > 0.0 && settings.ppo.is_none());
+    let advantage = &settings.advantage;
+    assert_eq!(
+        (advantage.kind, advantage.scale),
+        (AdvantageKind::MeanStd, Scale::Group)
+    );
+    let ours = [
+        advantage.sharing,
+        advantage.imitation,
+        advantage.self_imitation,
+        settings.sqd.elite_hint_share,
+        settings.sqd.parent_share,
+        settings.learner.sharpen - 1.0,
+    ];
+    assert_eq!(ours, [0.0; 6]);
+    assert_eq!(settings.exploration_samples(), 0);
+    // A line without a source would pass for the paper's.
+    let settings = example.lines().filter(|line| {
+        let line = line.trim_start();
+        line.contains(" = ") && !line.starts_with(['#', '{'])
+    });
+    let silent: Vec<&str> = settings.filter(|line| !line.contains(" # ")).collect();
+    assert_eq!(
+        silent.len(),
+        2,
+        "the pool and the stages have theirs above: {silent:?}"
+    );
+}
+
 #[test]
 fn every_problem_has_as_many_tasks_of_an_evaluation_as_the_others() {
     let settings = Settings {

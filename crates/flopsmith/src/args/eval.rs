@@ -13,7 +13,7 @@ use super::{BenchPurpose, Dtype, Waiting, Workloads};
 pub const EXAMPLES: &str = "\
 Examples:
   flopsmith eval models/starter --problem dgemm --workload n=256
-  flopsmith eval before=models/starter after=runs/NAME/model schedule --problem dgemm
+  flopsmith eval before=models/starter after=runs/NAME schedule --problem dgemm
   flopsmith eval answers.jsonl --suite polybench --threads 1,2 --format markdown > table.md
   flopsmith eval models/chat --suite all --task optimise --samples 50 --k 1,10,50
   flopsmith eval endpoint:http://127.0.0.1:8000/v1#MODEL --problem dgemm --max-tokens 4096
@@ -43,9 +43,9 @@ pub struct Eval {
     /// The subcommand; without one the command evaluates models.
     #[command(subcommand)]
     pub action: Option<EvalAction>,
-    /// Models: folders of language models or adapters, files of ready samples (JSON lines), `schedule` for random programs of
-    /// the schedule space, and models behind endpoints, as `endpoint:URL#MODEL` or `endpoint:FILE`. NAME=MODEL gives a model
-    /// another name in the results.
+    /// Models: folders of language models or adapters, folders of runs for their trained models, files of ready samples (JSON
+    /// lines), `schedule` for random programs of the schedule space, and models behind endpoints, as `endpoint:URL#MODEL` or
+    /// `endpoint:FILE`. NAME=MODEL gives a model another name in the results.
     #[arg(required = true, value_name = "MODEL")]
     pub models: Vec<String>,
     /// Evaluate on this problem, by name or folder; may be repeated.

@@ -17,6 +17,76 @@ fn fenced(program: &str) -> String {
 }
 
 #[test]
+fn a_model_that_optimises_is_shown_the_plain_reference() {
+    on_one_core();
+    let server = ScriptedEndpoint::start(|_| Act::streamed(&fenced(GOOD), (100, 50))).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let model = format!("endpoint:{}#org/chat", server.url());
+    let task = ["--task", "optimise", "--samples", "1", "--format", "json"];
+    let arguments = [&[model.as_str(), "--problem", "dgemm"][..], &task[..]].concat();
+    let output = eval(place.path(), &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let results = last_object(&output);
+    assert_eq!(results["config"]["task"], "optimise");
+    assert_eq!(
+        results["models"][0]["all"]["counts"]["correct"], 1,
+        "{results}"
+    );
+    let reference = quick::problems().join("dgemm/reference.c");
+    let reference = std::fs::read_to_string(reference).unwrap();
+    let answers = objects(&place.path().join("out/samples.jsonl"));
+    let prompt = answers[0]["prompt"].as_str().unwrap();
+    assert!(prompt.contains(reference.trim()), "{prompt}");
+}
+
+#[test]
+fn a_problem_that_no_prompt_states_is_named_and_the_others_are_evaluated() {
+    on_one_core();
+    let server = ScriptedEndpoint::start(|_| Act::streamed(GOOD, (100, 50))).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let model = format!("endpoint:{}#org/chat", server.url());
+    let ask = |problems: &[&str]| {
+        let mut arguments = vec![model.as_str(), "--prompt", "nest", "--samples", "1"];
+        arguments.extend(["--format", "json"]);
+        for problem in problems {
+            arguments.extend(["--problem", problem]);
+        }
+        eval(place.path(), &arguments)
+    };
+    // Without another problem nothing would be left to evaluate.
+    let output = ask(&["sort64"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let output = ask(&["dgemm", "sort64"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(server.asked().len(), 1);
+    let said = stderr(&output);
+    assert!(
+        said.contains("not asked: the reference of sort64"),
+        "{said}"
+    );
+    let judged = &last_object(&output)["models"][0];
+    assert_eq!(judged["all"]["counts"]["unasked"], 1, "{judged}");
+    assert_eq!(
+        judged["all"]["metrics"]["pass@1"]["problems"], 1,
+        "{judged}"
+    );
+    let unasked = &judged["unasked"][0];
+    assert_eq!(
+        (&unasked["problem"], &unasked["reason"]),
+        (&json!("sort64"), &json!("unstated"))
+    );
+    let names: Vec<&Value> = judged["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| &p["name"])
+        .collect();
+    assert_eq!(names, ["dgemm", "sort64"]);
+    let page = std::fs::read_to_string(place.path().join("out/eval.md")).unwrap();
+    assert!(page.contains("unstated: sort64:"), "{page}");
+}
+
+#[test]
 fn a_model_behind_an_endpoint_answers_and_its_costs_are_counted() {
     const KEY: &str = "sk-never-shown";
     let server = ScriptedEndpoint::start(|asked| match asked.number {

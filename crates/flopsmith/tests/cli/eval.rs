@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use flopsmith_test_support::skipped;
 use serde_json::{Value, json};
 
 use crate::bench::GOOD;
@@ -60,13 +61,13 @@ fn have_their_keys(results: &Value) {
     let judged = &results["models"][0];
     let groups = "all suites kinds problems";
     let always = format!("model threads {groups} refusals unmeasured");
-    assert_keys(judged, &always, "unanswered");
+    assert_keys(judged, &always, "unanswered unasked");
     assert_keys(&judged["all"], "name counts metrics", "");
     assert_rows(&judged["problems"], "name counts metrics");
     assert_rows(&judged["refusals"], "reason count problem sample example");
     assert_keys(
         &judged["all"]["counts"],
-        "problems answers without_program distinct_programs built correct unconverged unmeasured unanswered",
+        "problems answers without_program distinct_programs built correct unconverged unmeasured unanswered unasked",
         "",
     );
     let pass = &judged["all"]["metrics"]["pass@1"];
@@ -281,6 +282,48 @@ fn two_models_are_compared_and_a_real_difference_is_told() {
     assert!(told.contains(&"pass@1".to_owned()), "{found}");
     assert!(told.contains(&"speedup_n@1".to_owned()), "{found}");
     assert!(!told.contains(&"build@1".to_owned()), "{found}");
+}
+
+#[test]
+fn ready_samples_are_judged_on_each_number_of_threads() {
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        skipped("two threads cannot be timed on one core");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let lines = [program("dgemm", GOOD), program("dgemm", BROKEN)];
+    let samples = file(place, "samples.jsonl", &lines);
+    let samples = samples.to_str().unwrap();
+    let threads = ["--threads", "1,2", "--format", "json"];
+    let output = eval(
+        place,
+        &[&[samples, "--problem", "dgemm"][..], &threads].concat(),
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let results = last_object(&output);
+    let models = results["models"].as_array().unwrap();
+    let threads: Vec<&Value> = models.iter().map(|judged| &judged["threads"]).collect();
+    assert_eq!(threads, [1, 2]);
+    for judged in models {
+        let counts = &judged["all"]["counts"];
+        assert_eq!(counts["answers"], 2, "{judged}");
+        assert_eq!(counts["correct"], 1, "{judged}");
+        let value = |metric: &str| judged["all"]["metrics"][metric]["value"].as_f64().unwrap();
+        let (speedup, efficiency) = (value("speedup_n@1"), value("efficiency_n@1"));
+        let threads = judged["threads"].as_f64().unwrap();
+        assert!(
+            (speedup / threads / efficiency - 1.0).abs() < 1e-9,
+            "{judged}"
+        );
+    }
+    let out = place.join("out");
+    let outcomes = objects(&out.join("outcomes.jsonl"));
+    let measured = outcomes.iter().filter(|o| !o["speed"].is_null());
+    let mut timed: Vec<u64> = measured.map(|o| o["threads"].as_u64().unwrap()).collect();
+    timed.sort_unstable();
+    assert_eq!(timed, [1, 2], "{outcomes:?}");
+    assert_eq!(std::fs::read_dir(out.join("pareval")).unwrap().count(), 2);
 }
 
 #[test]

@@ -107,6 +107,8 @@ fn a_run_over_two_problems_is_killed_resumed_and_shows_each_problem() {
         dgemm["best"]["ratio_to_reference"].as_f64().unwrap() > 0.0,
         "{dgemm}"
     );
+    assert_eq!(summary["over_problems"]["problems"], 2, "{summary}");
+    assert!(dgemm["qd_score"].is_number() && summary["qd_score"].is_null());
     // No sample of the other problem is correct: it is named, counted and explained.
     assert!(dot["best"].is_null(), "{dot}");
     assert_eq!(dot["correct_programs"], 0);
@@ -248,6 +250,13 @@ fn problems_and_suites_that_cannot_be_trained_on_are_refused_in_a_sentence() {
         (
             vec![
                 "problems=[\"dgemm\", \"dot\"]".to_owned(),
+                "hold_out=[\"sgemm\"]".to_owned(),
+            ],
+            ["`hold_out` names `sgemm`", "the run trains on dgemm"],
+        ),
+        (
+            vec![
+                "problems=[\"dgemm\", \"dot\"]".to_owned(),
                 "workloads=[\"n=256\"]".to_owned(),
             ],
             ["dot has no workload `n=256`", "`workloads` of a run"],
@@ -282,6 +291,26 @@ fn problems_and_suites_that_cannot_be_trained_on_are_refused_in_a_sentence() {
         let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(part), "`{part}` is not in {said}");
+    }
+}
+
+#[test]
+fn a_suite_is_trained_on_without_the_nest_of_a_held_out_problem_of_another() {
+    let place = place_with_suite();
+    let mut command = flopsmith();
+    command.env("FLOPSMITH_PROBLEMS", place.path());
+    command.args(["config", "check", "examples/many-problems.toml"]);
+    for set in ["problems=[]", "suite=small", "hold_out=[\"dot\"]"] {
+        command.args(["--set", set]);
+    }
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for part in [
+        "dot is held out, so the suite is left without only",
+        "names every problem of the suite `small`",
+    ] {
         assert!(said.contains(part), "`{part}` is not in {said}");
     }
 }

@@ -9,7 +9,7 @@ use crate::{assert_keys, outcomes};
 
 /// The keys of every summary, in the order of [`flopsmith_run::summary::Summary`].
 const KEYS: &str = "run steps seconds spent_seconds start end search_correct_rate best roofline roof_vector_bits peak_gflops \
-    peak_threads reference_gflops openblas_gflops openblas_core corpus_best_gflops coverage coverage_unconfirmed outcomes \
+    peak_threads reference_gflops openblas_gflops openblas_core corpus_best_gflops coverage coverage_unconfirmed qd_score outcomes \
     judged_programs correct_programs refusals fruitless_steps unreadable_outcomes infrastructure_errors dead_letters \
     skipped_updates share_of_time quarantine_seconds disturbed peak_memory_bytes finished";
 
@@ -65,6 +65,10 @@ pub fn is_whole(summary: &Value, folder: &Path) {
 
     let sets = 1u64 << Technique::ALL.len();
     assert!(count(summary, "coverage") <= sets, "{summary}");
+    assert_eq!(
+        number(summary, "qd_score") > 0.0,
+        count(summary, "coverage") > 0
+    );
     let kinds = summary["outcomes"].as_object().unwrap();
     assert!(kinds["measured"].as_u64().unwrap() >= 1, "{kinds:?}");
     let all: u64 = kinds.values().map(|n| n.as_u64().unwrap()).sum();
@@ -84,7 +88,7 @@ pub fn is_whole(summary: &Value, folder: &Path) {
 }
 
 fn are_samples(samples: &Value) {
-    let rates = "correct_rate build_rate mean_gflops mean_gflops_correct";
+    let rates = "correct_rate build_rate mean_gflops mean_gflops_correct mean_ratio";
     assert_keys(samples, &format!("samples {rates} distinct_correct"), "");
     let n = count(samples, "samples");
     assert!(n >= 1 && count(samples, "distinct_correct") <= n);
@@ -103,6 +107,7 @@ fn are_samples(samples: &Value) {
         "{samples}"
     );
     assert_eq!(correct > 0.0, right > 0.0, "{samples}");
+    assert_eq!(correct > 0.0, number(samples, "mean_ratio") > 0.0);
 }
 
 fn is_best(best: &Value) {

@@ -35,11 +35,91 @@ pub struct OfProblem {
     pub coverage: u64,
     /// Number of further technique sets, whose programs were measured only once.
     pub coverage_unconfirmed: u64,
+    /// Sum over technique sets of the speed of the best program for it whose measurement was repeated, GFLOPS.
+    #[serde(default)]
+    pub qd_score: f64,
     /// Faults for which programs were refused, the three most frequent first.
     pub refusals: Vec<Refusal>,
     /// The stage in which the run ended for it, if it did not come to its last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stage: Option<EarlyStage>,
+}
+
+/// The policy over all problems of a run over many, before and after training. Speeds are ratios to the plain references, and
+/// those of a problem are the mean over all of its samples, of which failures count as 0.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OverProblems {
+    /// Number of problems that were evaluated at both times; others are in none of these numbers.
+    pub problems: u64,
+    /// Mean of their ratios before training.
+    pub start_ratio: f64,
+    /// Mean of their ratios after training.
+    pub end_ratio: f64,
+    /// Geometric mean of the ratio after training, divided by that before, over the problems with a correct sample at both
+    /// times; none if there are none.
+    pub gain: Option<f64>,
+    /// Number of these problems.
+    pub gain_problems: u64,
+    /// Number of problems with a correct sample after training only.
+    pub gained: u64,
+    /// Number of problems with a correct sample before training only.
+    pub lost: u64,
+}
+
+impl OverProblems {
+    fn of(problems: &[OfProblem]) -> Option<Self> {
+        let both = |of: &OfProblem| {
+            let (start, end) = of.start.as_ref().zip(of.end.as_ref())?;
+            Some((start.mean_ratio, end.mean_ratio))
+        };
+        let ratios: Vec<(f64, f64)> = problems.iter().filter_map(both).collect();
+        if ratios.is_empty() {
+            return None;
+        }
+        let mean =
+            |of: fn(&(f64, f64)) -> f64| ratios.iter().map(of).sum::<f64>() / ratios.len() as f64;
+        let count = |wanted: fn(bool, bool) -> bool| {
+            let found = ratios.iter();
+            let found = found.filter(|(start, end)| wanted(*start > 0.0, *end > 0.0));
+            found.count() as u64
+        };
+        let gains = ratios
+            .iter()
+            .filter(|(start, end)| *start > 0.0 && *end > 0.0);
+        let logs: Vec<f64> = gains.map(|(start, end)| (end / start).ln()).collect();
+        Some(Self {
+            problems: ratios.len() as u64,
+            start_ratio: mean(|(start, _)| *start),
+            end_ratio: mean(|(_, end)| *end),
+            gain: (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp()),
+            gain_problems: logs.len() as u64,
+            gained: count(|start, end| !start && end),
+            lost: count(|start, end| start && !end),
+        })
+    }
+
+    fn line(&self) -> String {
+        let mut line = format!(
+            "all samples, of which failures count 0: {}× → {}× the plain references in the mean over {}",
+            four(self.start_ratio),
+            four(self.end_ratio),
+            counted(self.problems, "problem")
+        );
+        if let Some(gain) = self.gain {
+            line += &format!(
+                ", {}× the start in the geometric mean over {}",
+                four(gain),
+                counted(self.gain_problems, "problem")
+            );
+        }
+        for (count, when) in [(self.gained, "after"), (self.lost, "before")] {
+            if count > 0 {
+                let problems = counted(count, "problem");
+                line += &format!(", {problems} with a correct sample only {when} training");
+            }
+        }
+        line
+    }
 }
 
 /// The problems of a run that have no row of their own: the nests that a stream was trained on, each in one step.
@@ -96,6 +176,7 @@ impl OfProblem {
             peak_gflops: summary.peak_gflops,
             coverage: summary.coverage,
             coverage_unconfirmed: summary.coverage_unconfirmed,
+            qd_score: summary.qd_score.unwrap_or_default(),
             refusals: summary.refusals,
             early_stage: summary.early_stage,
         }
@@ -177,6 +258,8 @@ pub(super) fn divided(
     Ok(Summary {
         coverage: total(|problem| problem.coverage),
         coverage_unconfirmed: total(|problem| problem.coverage_unconfirmed),
+        qd_score: None,
+        over_problems: OverProblems::of(&problems),
         best: None,
         roofline: None,
         rooflines: Vec::new(),
@@ -228,6 +311,7 @@ impl Summary {
             ("correct", true),
             ("start", true),
             ("end", true),
+            ("mean", true),
             ("best", true),
             ("GFLOPS", true),
             ("", false),
@@ -244,6 +328,12 @@ impl Summary {
                 format!("{}/{}", of.correct_programs, of.judged_programs),
                 rate(&of.start),
                 rate(&of.end),
+                match (&of.start, &of.end) {
+                    (Some(start), Some(end)) => {
+                        format!("{}× → {}×", four(start.mean_ratio), four(end.mean_ratio))
+                    }
+                    _ => or_dash(None),
+                },
                 or_dash(best.map(|best| format!("{}×", four(best.ratio_to_reference)))),
                 or_dash(best.map(|best| four(best.gflops))),
                 best.map_or_else(
@@ -266,6 +356,7 @@ impl Summary {
                 if solved == 1 { "it" } else { "them" }
             ))
         ));
+        lines.extend(self.over_problems.as_ref().map(OverProblems::line));
         lines.extend(self.fresh.as_ref().map(Fresh::line));
         lines
     }
@@ -413,6 +504,109 @@ mod tests {
         };
         assert_eq!(start(&evaluated), None, "other samples may be missing");
         assert_eq!(start(&(evaluated.clone() + &trained)), Some(1));
+    }
+
+    #[test]
+    fn the_change_of_the_policy_is_told_over_all_problems_with_failures_as_0() {
+        let at = |ratio: f64| Measured::at(40.0).ratio(ratio).verdict();
+        let (start, end) = (Purpose::EvaluateStart, Purpose::EvaluateEnd);
+        let all = [
+            ("faster", start, at(2.0)),
+            ("faster", start, wrong()),
+            ("faster", end, at(4.0)),
+            ("faster", end, at(4.0)),
+            ("gained", start, wrong()),
+            ("gained", Purpose::Train, wrong()),
+            ("gained", end, at(3.0)),
+            ("same", start, at(2.0)),
+            ("same", end, at(2.0)),
+            // A mean over other problems at the end than at the start would compare nothing.
+            ("half", start, at(100.0)),
+        ];
+        let lines = all
+            .into_iter()
+            .zip(0..)
+            .map(|((problem, purpose, verdict), sample)| {
+                let step = match purpose {
+                    Purpose::EvaluateStart => 0,
+                    Purpose::EvaluateEnd => 2,
+                    _ => 1,
+                };
+                let candidate = CandidateRef {
+                    problem: id(problem),
+                    purpose,
+                    ..candidate(step, 0, sample)
+                };
+                serde_json::to_string(&outcome(candidate, verdict)).unwrap() + "\n"
+            });
+        let folder = tempfile::tempdir().unwrap();
+        let lines: Vec<String> = lines.collect();
+        std::fs::write(folder.path().join(files::OUTCOMES), lines.concat()).unwrap();
+        let facts = Facts {
+            problems: ["faster", "gained", "same", "half", "idle"]
+                .map(id)
+                .to_vec(),
+            finished: true,
+            ..Facts::default()
+        };
+        let summary = summarise("r", folder.path(), &facts).unwrap();
+        let found = summary.over_problems.unwrap();
+        let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found}");
+        near(found.start_ratio, 1.0);
+        near(found.end_ratio, 3.0);
+        near(found.gain.unwrap(), 2.0);
+        let counts = [
+            found.problems,
+            found.gain_problems,
+            found.gained,
+            found.lost,
+        ];
+        assert_eq!(counts, [3, 2, 1, 0]);
+        let table = summary.table().join("\n");
+        let line = "1.000× → 3.000× the plain references in the mean over 3 problems, 2.000× the start in the geometric mean over 2 problems, 1 problem with a correct sample only after training";
+        assert!(table.contains(line), "{table}");
+        assert!(table.contains("1.000× → 4.000×"), "{table}");
+        assert_eq!(OverProblems::of(&[]), None);
+        assert_eq!(self::summary().over_problems, None, "nothing was evaluated");
+    }
+
+    #[test]
+    fn the_qd_score_is_that_of_each_problem() {
+        let first = |problem: &str, sample, gflops: f64| {
+            let candidate = CandidateRef {
+                problem: id(problem),
+                purpose: Purpose::Train,
+                ..candidate(1, 0, sample)
+            };
+            Outcome {
+                techniques: "simd".parse().ok(),
+                ..outcome(candidate, Measured::at(gflops).verdict())
+            }
+        };
+        let again = |of: &Outcome| {
+            let candidate = CandidateRef {
+                purpose: Purpose::Certify,
+                remeasures: Some(of.candidate.id.clone()),
+                id: of.candidate.id.remeasured(1),
+                ..of.candidate.clone()
+            };
+            Outcome {
+                candidate,
+                ..of.clone()
+            }
+        };
+        let (a, once) = (first("a", 0, 30.0), first("b", 1, 7.0));
+        let lines = [&a, &again(&a), &once].map(|o| serde_json::to_string(o).unwrap() + "\n");
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(files::OUTCOMES), lines.concat()).unwrap();
+        let facts = Facts {
+            problems: vec![id("a"), id("b")],
+            ..Facts::default()
+        };
+        let summary = summarise("r", folder.path(), &facts).unwrap();
+        let scores: Vec<f64> = summary.problems.iter().map(|p| p.qd_score).collect();
+        assert_eq!(scores, [30.0, 0.0]);
+        assert_eq!(summary.qd_score, None, "speeds of different problems");
     }
 
     #[test]

@@ -110,6 +110,11 @@ fn problems_are_named_once_and_never_on_both_sides() {
         both.contains("hold_out") && both.contains("dsyrk"),
         "{both}"
     );
+    let alike = refused(&RECIPE.replace("dgemv", "sgemm"));
+    assert!(
+        alike.contains("names sgemm") && alike.contains("trains on dgemm"),
+        "{alike}"
+    );
     let unknown = refused(&RECIPE.replace("dgemv", "dgemw"));
     assert!(unknown.contains("`hold_out` names `dgemw`"), "{unknown}");
     let twice = refused(&RECIPE.replace("\"dsyrk\"", "\"dgemm\""));

@@ -395,11 +395,12 @@ rank  file      GFLOPS   GB/s      call       min    median  spread  ratio  95 %
     fn a_library_that_was_measured_stands_beneath() {
         let mut rows = [fast("a.c", 1, 40.0), fast("a.c", 2, 70.0)];
         rows[0].openblas_gflops = Some(45.5);
+        rows[0].openblas_version = Some("0.3.34".into());
         rows[1].openblas_gflops = Some(91.0);
         let expected =
-            "for comparison, OpenBLAS: 45.50 GFLOPS on 1 thread, 91.00 GFLOPS on 2 threads";
+            "for comparison, OpenBLAS 0.3.34: 45.50 GFLOPS on 1 thread, 91.00 GFLOPS on 2 threads";
         assert!(lines(&rows, "n = 8", None).iter().any(|l| l == expected));
-        let expected = "for comparison, OpenBLAS: 45.50 GFLOPS";
+        let expected = "for comparison, OpenBLAS 0.3.34: 45.50 GFLOPS";
         assert!(
             lines(&rows[..1], "n = 8", None)
                 .iter()

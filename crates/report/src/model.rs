@@ -317,6 +317,8 @@ pub struct OpenBlas {
     pub gflops: f64,
     /// That core type; none when detected by the library itself.
     pub core: Option<String>,
+    /// Its version; none if the library does not say.
+    pub version: Option<String>,
 }
 
 /// The limits of a machine by the roofline model.

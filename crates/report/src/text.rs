@@ -18,6 +18,11 @@ pub fn escape(text: &str) -> String {
     out
 }
 
+/// OpenBLAS with its version, if it is known.
+pub fn openblas(version: Option<&str>) -> String {
+    version.map_or_else(|| "OpenBLAS".into(), |v| format!("OpenBLAS {v}"))
+}
+
 /// A coordinate: short, and 0 for a number that is not finite.
 pub fn coordinate(value: f64) -> String {
     if !value.is_finite() {

@@ -223,6 +223,7 @@ fn gather_of(
         openblas: summary.openblas_gflops.map(|gflops| OpenBlas {
             gflops,
             core: summary.openblas_core.clone(),
+            version: summary.openblas_version.clone(),
         }),
         corpus_best_gflops: summary.corpus_best_gflops,
         corpus_best_note: summary.corpus_best_wider.map(summary::WiderVectors::words),

@@ -129,6 +129,9 @@ pub struct Summary {
     pub openblas_gflops: Option<f64>,
     /// The core type of `openblas_gflops`.
     pub openblas_core: Option<String>,
+    /// The version of OpenBLAS, if it says it.
+    #[serde(default)]
+    pub openblas_version: Option<String>,
     /// Speed on this machine of the fastest tried program of the starter's corpus (`command::corpus_best` says how many
     /// were tried).
     pub corpus_best_gflops: Option<f64>,
@@ -413,6 +416,7 @@ fn sum(
         reference_gflops: machine.map(|m| m.reference_gflops),
         openblas_gflops: machine.and_then(|m| m.openblas_gflops),
         openblas_core: machine.and_then(|m| m.openblas_core.clone()),
+        openblas_version: machine.and_then(|m| m.openblas_version.clone()),
         best,
         problems: Vec::new(),
         fresh: None,

@@ -9,7 +9,7 @@ use crate::{assert_keys, outcomes};
 
 /// The keys of every summary, in the order of [`flopsmith_run::summary::Summary`].
 const KEYS: &str = "run steps seconds spent_seconds start end search_correct_rate best roofline roof_vector_bits peak_gflops \
-    peak_threads reference_gflops openblas_gflops openblas_core corpus_best_gflops coverage coverage_unconfirmed outcomes \
+    peak_threads reference_gflops openblas_gflops openblas_core openblas_version corpus_best_gflops coverage coverage_unconfirmed outcomes \
     judged_programs correct_programs refusals fruitless_steps unreadable_outcomes infrastructure_errors dead_letters \
     skipped_updates share_of_time quarantine_seconds disturbed peak_memory_bytes finished";
 

@@ -160,6 +160,7 @@ fn example() -> RunReport {
         openblas: Some(OpenBlas {
             gflops: 38.0,
             core: Some("Haswell".into()),
+            version: Some("0.3.34".into()),
         }),
         corpus_best_gflops: Some(19.0),
         corpus_best_note: Some("That program was written for vectors of 512 bits.".into()),
@@ -228,7 +229,8 @@ fn a_whole_run_shows_every_part() {
         "×7.00",      // mean speed
         "the fastest program tried of the starter model's corpus. That program was written for vectors of 512 bits.",
         "3.28× your program",
-        "OpenBLAS (Haswell)",
+        "OpenBLAS 0.3.34 (Haswell)",
+        "OpenBLAS 0.3.34: 38.0 GFLOPS",
         "best so far",
         "Speed by first measurements, GFLOPS",
         "step 3 (none), 1:20: mean 5.00, best of the step 14.5",
@@ -496,6 +498,7 @@ fn a_program_cannot_write_into_the_page() {
     });
     if let Some(openblas) = &mut report.openblas {
         openblas.core = Some(evil.into());
+        openblas.version = Some(evil.into());
     }
     if let Some(roofline) = &mut report.roofline {
         roofline.bound = evil.into();
@@ -587,7 +590,7 @@ proptest! {
             }),
             peak_gflops: Some(numbers[5]),
             reference_gflops: Some(numbers[6]),
-            openblas: Some(OpenBlas { gflops: numbers[7], core: Some(text.clone()) }),
+            openblas: Some(OpenBlas { gflops: numbers[7], core: Some(text.clone()), version: Some(text.clone()) }),
             corpus_best_gflops: Some(numbers[8]),
             corpus_best_note: Some(text.clone()),
             start_gflops: Some(numbers[8]),

@@ -1,6 +1,7 @@
 //! The summary of a run as a table for people.
 
 use flopsmith_protocol::WorkloadMeasurement;
+use flopsmith_report::text::openblas;
 
 use super::{Best, Samples, StartProgram, Summary};
 use crate::console::table;
@@ -177,11 +178,12 @@ impl Summary {
                 roofline::reached(place, self.roof_vector_bits)
             ));
         }
-        if let Some(openblas) = self.openblas_gflops {
+        if let Some(gflops) = self.openblas_gflops {
             lines.push(format!(
-                "  {}× OpenBLAS ({} GFLOPS with core type {})",
-                significant(best.gflops / openblas, 3),
-                four(openblas),
+                "  {}× {} ({} GFLOPS with core type {})",
+                significant(best.gflops / gflops, 3),
+                openblas(self.openblas_version.as_deref()),
+                four(gflops),
                 self.openblas_core.as_deref().unwrap_or("as detected")
             ));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use flopsmith_measure::ranking::Compared;
 use flopsmith_protocol::{Certificate, Interval, Measurement};
 use flopsmith_run::console::{Column, table};
-use flopsmith_run::digits::{between, four, percent, share, time};
+use flopsmith_run::digits::{between, four, share};
 use flopsmith_run::roofline;
 
 use crate::clock::Clock;
@@ -149,9 +149,8 @@ fn cells_of(row: &Row, shown: Shown) -> Vec<String> {
     }
     match measurement {
         Some(m) => {
-            cells.push(time(m.seconds_per_call));
-            cells.extend(by_clock(Clock::of(m)));
-            cells.extend([percent(m.mdape), marked_ratio(row, m), between(&m.interval)]);
+            cells.extend(Clock::of(m).cells());
+            cells.extend([marked_ratio(row, m), between(&m.interval)]);
         }
         None => cells.extend(std::iter::repeat_n(String::new(), 6)),
     }
@@ -187,14 +186,6 @@ fn cells_of(row: &Row, shown: Shown) -> Vec<String> {
 
 /// Replaces the rank of a program that did not converge.
 const UNRANKED: &str = "~";
-
-/// Replaces seconds by the clock that would contradict the speed.
-pub(super) const LEFT_OUT: &str = "—";
-
-/// The cells of the fastest and the median call.
-pub(super) fn by_clock(clock: Clock) -> [String; 2] {
-    [clock.minimum, clock.median].map(|seconds| seconds.map_or_else(|| LEFT_OUT.into(), time))
-}
 
 /// The ratio with the marks of its measurement.
 pub(super) fn marked_ratio(row: &Row, measurement: &Measurement) -> String {

@@ -18,6 +18,7 @@ use flopsmith_protocol::{
     CandidateFault, CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome,
     PolicyPublished, ProblemId, Purpose, TechniqueSet, Verdict, VerifiedSizes, WorkloadMeasurement,
 };
+use flopsmith_report::clock::Clock;
 use serde::{Deserialize, Serialize};
 
 use crate::{archive_view, roofline};
@@ -77,6 +78,9 @@ pub struct Best {
     /// The sizes of its verification, and the probability of finding a wrong program there; none if that was a screening.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<VerifiedSizes>,
+    /// Seconds of its calls; none in runs of older versions, and over several workloads, each of which has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Clock>,
 }
 
 /// The object on the last line of stdout with `--format json`.
@@ -576,6 +580,10 @@ impl Best {
             unconverged: !measurement.converged(),
             workloads: measurement.workloads.clone(),
             sizes: measurement.sizes,
+            call: measurement
+                .workloads
+                .is_empty()
+                .then(|| Clock::of(measurement)),
         }
     }
 }

@@ -106,7 +106,7 @@ fn are_samples(samples: &Value) {
 }
 
 fn is_best(best: &Value) {
-    assert_keys(best, BEST, "workloads sizes during_run unconverged");
+    assert_keys(best, BEST, "workloads sizes during_run unconverged call");
     assert_keys(&best["interval"], "low high confidence", "");
     assert!(number(best, "gflops") > 0.0, "{best}");
     let ratio = number(best, "ratio_to_reference");

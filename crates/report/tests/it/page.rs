@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use flopsmith_protocol::{
     Interval, PpoMetrics, StopReason, Technique, TechniqueSet, VerifiedSizes, WorkloadMeasurement,
 };
+use flopsmith_report::clock::Clock;
 use flopsmith_report::{
     ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, Noise, OfProblem, OpenBlas,
     ProblemStep, Roofline, RunReport, Sizes, StageChange, StepMetrics, Summary, WorkloadRoof, html,
@@ -154,6 +155,8 @@ fn example() -> RunReport {
                 .into(),
             workloads: Vec::new(),
             sizes: Some(VerifiedSizes::of(97, 400, 90)),
+            call: None,
+            gb_per_second: None,
         }),
         peak_gflops: Some(51.6),
         reference_gflops: Some(1.1),
@@ -587,6 +590,8 @@ proptest! {
                 source: text.clone(),
                 workloads: workloads(&text, &numbers, interval),
                 sizes: Some(VerifiedSizes { probability: Some(numbers[0]), ..VerifiedSizes::of(1, 2, 1) }),
+                call: Some(Clock { call: numbers[0], minimum: Some(numbers[1]), median: None, spread: numbers[2] }),
+                gb_per_second: Some(numbers[3]),
             }),
             peak_gflops: Some(numbers[5]),
             reference_gflops: Some(numbers[6]),

@@ -27,6 +27,7 @@ pub fn machine_facts(
         peak_gflops: timer.peak_gflops(),
         reference_gflops: timer.reference_gflops(),
         openblas_gflops: openblas.as_ref().map(|o| o.gflops),
+        openblas_version: openblas.as_ref().and_then(|o| o.version.clone()),
         openblas_core: openblas.and_then(|o| o.core_type),
         attestation: timer.attestation().digest(),
         attestation_json: timer.attestation().to_json(),
@@ -49,6 +50,7 @@ pub fn machine_facts_of_modules(
         reference_gflops: machine.reference_gflops,
         openblas_gflops: None,
         openblas_core: None,
+        openblas_version: None,
         attestation: machine.attestation.digest(),
         attestation_json: machine.attestation.to_json(),
     }

@@ -1,48 +1,12 @@
-//! The seconds of calls by the clock, as far as they agree with the speed of their row.
-//!
-//! GFLOPS and the time of a call follow from the ratio. The clock sees every disturbance, and an imprecise ratio is
-//! wrong by itself. If both were shown, the columns of a row would contradict each other.
+//! The seconds of calls by the clock, which every format leaves out alike where they contradict the speed.
 
-use flopsmith_protocol::{Measurement, WorkloadMeasurement};
-
-/// Seconds by the clock agree with the time of a call if they differ from it by at most this share. `bench` says `no
-/// difference` of speeds within 5 %, so it calls times that are further apart different. Calls without disturbance
-/// lie within it: the time of a call is a low quantile of them, and they scatter by one or two per cent.
-const AGREES: f64 = 0.05;
-
-/// Seconds of timed calls by the clock.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Clock {
-    /// The fastest call.
-    pub minimum: Option<f64>,
-    /// The median of all calls.
-    pub median: Option<f64>,
-}
-
-impl Clock {
-    /// Those of a measurement that do not contradict its speed.
-    pub fn of(m: &Measurement) -> Self {
-        let seconds = [m.minimum_seconds, m.median_seconds];
-        Self::beside(m.seconds_per_call, m.converged(), seconds)
-    }
-
-    /// Those of a workload that do not contradict its speed.
-    pub fn of_workload(w: &WorkloadMeasurement) -> Self {
-        let seconds = [w.minimum_seconds, w.median_seconds];
-        Self::beside(w.seconds_per_call, w.converged(), seconds)
-    }
-
-    fn beside(call: f64, converged: bool, seconds: [Option<f64>; 2]) -> Self {
-        let agrees = |seconds: &f64| converged && (seconds / call - 1.0).abs() <= AGREES;
-        let [minimum, median] = seconds.map(|seconds| seconds.filter(agrees));
-        Self { minimum, median }
-    }
-}
+pub use flopsmith_report::clock::Clock;
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 pub(super) mod tests {
     use flopsmith_protocol::Verdict;
+    use flopsmith_report::clock::LEFT_OUT;
     use serde_json::Value;
 
     use crate::rows::Row;
@@ -88,7 +52,7 @@ pub(super) mod tests {
             keys.map(|key| object[key].is_f64()),
             keys.map(|key| last["ranks"][0][key].is_f64()),
             keys.map(|key| !cell(key).is_empty()),
-            ["min", "median"].map(|name| of_column(name) != table::LEFT_OUT),
+            ["min", "median"].map(|name| of_column(name) != LEFT_OUT),
         ]
     }
 
@@ -118,7 +82,7 @@ pub(super) mod tests {
         assert_eq!(keys.map(|key| known(1, key)), [true, true]);
         let grid = workloads::grid(&[row]).unwrap();
         let median = grid.columns.iter().position(|(name, _)| *name == "median");
-        let cells = [0, 1].map(|n| grid.rows[n][median.unwrap()] == table::LEFT_OUT);
+        let cells = [0, 1].map(|n| grid.rows[n][median.unwrap()] == LEFT_OUT);
         assert_eq!(cells, [true, false]);
     }
 }

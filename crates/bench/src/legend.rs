@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flopsmith_report::text::openblas;
 use flopsmith_run::digits::{counted, four, time};
 
 use crate::rate::{Unit, common_unit};
@@ -104,7 +105,8 @@ fn reference_lines(rows: &[Row]) -> Vec<String> {
     }
     let library = of(&|row| row.openblas_gflops);
     if !library.is_empty() {
-        lines.push(format!("for comparison, OpenBLAS: {library}"));
+        let version = rows.iter().find_map(|row| row.openblas_version.as_deref());
+        lines.push(format!("for comparison, {}: {library}", openblas(version)));
     }
     lines
 }

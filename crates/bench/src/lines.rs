@@ -38,6 +38,7 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "reference_gflops": row.reference_gflops,
         "peak_gflops": row.peak_gflops,
         "openblas_gflops": row.openblas_gflops,
+        "openblas_version": row.openblas_version,
         "blocks": measurement.map(|m| m.blocks),
         "calls": measurement.map(|m| m.calls),
         "rounds": measurement.map(|m| m.rounds),
@@ -94,7 +95,7 @@ pub fn add_saved(object: &mut Value, row: &Row) {
 }
 
 /// The columns of a row. A column without a value stays empty.
-const COLUMNS: [&str; 54] = [
+const COLUMNS: [&str; 55] = [
     "file",
     "problem",
     "threads",
@@ -149,6 +150,7 @@ const COLUMNS: [&str; 54] = [
     "ratio_to_saved_low",
     "ratio_to_saved_high",
     "change_since_saved",
+    "openblas_version",
 ];
 
 /// The names of the columns.
@@ -226,6 +228,7 @@ pub fn csv(problem: &str, row: &Row) -> String {
         to_saved.map(|s| s.compared.interval.low.to_string()),
         to_saved.map(|s| s.compared.interval.high.to_string()),
         to_saved.map(|s| s.change.name().to_owned()),
+        row.openblas_version.clone(),
     ];
     line(cells.map(Option::unwrap_or_default))
 }
@@ -284,6 +287,9 @@ mod tests {
         assert_eq!(cell(&line, "peak_gflops"), "50");
         assert_eq!(cell(&line, "openblas_gflops"), "");
         measured.openblas_gflops = Some(45.5);
+        measured.openblas_version = Some("0.3.34".into());
+        assert_eq!(cell(&csv("dgemm", &measured), "openblas_version"), "0.3.34");
+        assert_eq!(object("dgemm", &measured)["openblas_version"], "0.3.34");
         assert_eq!(cell(&csv("dgemm", &measured), "openblas_gflops"), "45.5");
         assert_eq!(object("dgemm", &measured)["openblas_gflops"], 45.5);
         assert_eq!(object("dgemm", &measured)["reference_gflops"], 1.0);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use flopsmith_measure::Purpose;
 use flopsmith_protocol::{Measurement, StopReason};
+use flopsmith_report::text::openblas;
 use flopsmith_run::console::{data, say};
 use flopsmith_run::digits::{
     between, counted, four, give_or_take, percent, share, significant, time as span,
@@ -141,11 +142,12 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
                 between(&m.interval)
             ));
             lines.extend(row.to_saved.as_ref().map(|s| format!("  {}", s.words())));
-            if let Some(openblas) = row.openblas_gflops {
+            if let Some(gflops) = row.openblas_gflops {
                 lines.push(format!(
-                    "  about {}× OpenBLAS ({} GFLOPS, timed by itself)",
-                    significant(m.gflops / openblas, 2),
-                    four(openblas)
+                    "  about {}× {} ({} GFLOPS, timed by itself)",
+                    significant(m.gflops / gflops, 2),
+                    openblas(row.openblas_version.as_deref()),
+                    four(gflops)
                 ));
             }
             let other = match unit {
@@ -410,11 +412,12 @@ mod tests {
         let mut measured = fast("a.c", 1, 40.0);
         let without = text(&measured, "n = 8", Purpose::Certify).len();
         measured.openblas_gflops = Some(50.0);
+        measured.openblas_version = Some("0.3.34".into());
         let lines = text(&measured, "n = 8", Purpose::Certify);
         assert_eq!(lines.len(), without + 1);
         assert_eq!(
             lines[2],
-            "  about 0.80× OpenBLAS (50.00 GFLOPS, timed by itself)"
+            "  about 0.80× OpenBLAS 0.3.34 (50.00 GFLOPS, timed by itself)"
         );
     }
 

@@ -50,6 +50,8 @@ pub struct Row {
     pub hidden_log_se: f64,
     /// OpenBLAS with its fastest core type here, 10⁹ operations a second, if it solves the problem and was measured.
     pub openblas_gflops: Option<f64>,
+    /// Its version, if it was measured and says it.
+    pub openblas_version: Option<String>,
     /// Its place under the roofline, if it was measured.
     pub place: Option<Place>,
     /// Its place at each of several workloads, in their order; empty where there is one.
@@ -101,6 +103,7 @@ impl Row {
             resolution: Resolution::default(),
             hidden_log_se: 0.0,
             openblas_gflops: None,
+            openblas_version: None,
             place: None,
             places: Vec::new(),
             machine: None,

@@ -418,6 +418,8 @@ mod tests {
         let why = too_large(&problems[1], Some(needed - 1.0)).unwrap();
         assert!(why.contains("14 MiB") && why.contains("324 MiB"), "{why}");
         assert!(refused("dgemm", &["n=65536"]).contains("larger than 1 GiB"));
+        let why = refused("dot", &["n=3000000000"]);
+        assert!(why.contains("a C `int` cannot hold"), "{why}");
     }
 
     proptest! {

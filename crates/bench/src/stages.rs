@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_evaluate::{Evaluated, Evaluator, Look, Prepared, compares_openblas, cores_to_watch};
+use flopsmith_machine::openblas;
 use flopsmith_machine::roofline::Place;
 use flopsmith_measure::ranking::LogRatio;
 use flopsmith_measure::{Chains, Purpose, Timer, Verifier};
@@ -79,7 +80,7 @@ struct Clock {
     reference_busy: Option<String>,
     machine: Arc<Machine>,
     /// OpenBLAS, measured next to the timer, if it solves the problem and numbers are certified.
-    openblas_gflops: Option<f64>,
+    openblas: Option<openblas::Best>,
     /// The fastest program so far: a screening may stop as soon as another program is certainly slower.
     best_gflops: Option<f64>,
 }
@@ -94,8 +95,8 @@ pub struct ReferenceSpeeds {
     pub peak_gflops: f64,
     /// Speed of the plain reference, in GFLOPS.
     pub reference_gflops: f64,
-    /// Speed of OpenBLAS, in GFLOPS, if it solves the problem and was measured.
-    pub openblas_gflops: Option<f64>,
+    /// OpenBLAS, if it solves the problem and was measured.
+    pub openblas: Option<openblas::Best>,
     /// The least time between the clock and an empty call, in seconds.
     pub hand_shake_seconds: f64,
 }
@@ -224,6 +225,10 @@ impl Stages {
         if self.purpose == Purpose::Certify && compares_openblas(&self.evaluator.problem) {
             self.progress.tell("measuring OpenBLAS");
             openblas = self.evaluator.openblas(threads);
+            if let (None, Some(why)) = (&openblas, openblas::unusable()) {
+                self.progress.clear();
+                say(&format!("OpenBLAS is not compared: {why}"));
+            }
         }
         self.progress.tell("measuring the peak of this machine");
         let mut timer = self.evaluator.timer(threads)?;
@@ -237,7 +242,7 @@ impl Stages {
             timer.refine_reference()?;
         }
         let mut clock = Clock::new(timer, threads, busy)?;
-        clock.openblas_gflops = openblas.map(|best| best.gflops);
+        clock.openblas = openblas;
         Ok(clock)
     }
 
@@ -417,7 +422,7 @@ impl Clock {
             timer,
             reference_busy,
             machine: Arc::new(machine),
-            openblas_gflops: None,
+            openblas: None,
             best_gflops: None,
         })
     }
@@ -445,7 +450,9 @@ impl Clock {
         let bytes = self.timer.bytes_per_operation();
         row.bytes_per_operation = Some(bytes).filter(|b| b.is_finite() && *b > 0.0);
         row.resolution = self.timer.resolution();
-        row.openblas_gflops = self.openblas_gflops;
+        let openblas = self.openblas.as_ref();
+        row.openblas_gflops = openblas.map(|best| best.gflops);
+        row.openblas_version = openblas.and_then(|best| best.version.clone());
         row.machine = Some(Arc::clone(&self.machine));
     }
 
@@ -475,7 +482,7 @@ impl Clock {
             machine: Arc::clone(&self.machine),
             peak_gflops: self.timer.peak_gflops(),
             reference_gflops: self.timer.reference_gflops(),
-            openblas_gflops: self.openblas_gflops,
+            openblas: self.openblas.clone(),
             hand_shake_seconds: self.timer.resolution().hand_shake_seconds,
         }
     }

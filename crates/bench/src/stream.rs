@@ -89,7 +89,8 @@ impl Stream {
                     "attestation": of.machine.attestation,
                     "peak_gflops": of.peak_gflops,
                     "reference_gflops": of.reference_gflops,
-                    "openblas_gflops": of.openblas_gflops,
+                    "openblas_gflops": of.openblas.as_ref().map(|best| best.gflops),
+                    "openblas_version": of.openblas.as_ref().and_then(|best| best.version.as_deref()),
                     "hand_shake_seconds": of.hand_shake_seconds,
                 })
             })
@@ -223,7 +224,7 @@ pub(super) mod tests {
             machine: row.machine.clone().unwrap(),
             peak_gflops: 50.0,
             reference_gflops: 1.0,
-            openblas_gflops: None,
+            openblas: None,
             hand_shake_seconds: 4e-7,
         };
         let end = End {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use flopsmith_measure::ranking::Compared;
 use flopsmith_protocol::{Certificate, Interval, Measurement};
 use flopsmith_run::console::{Column, table};
-use flopsmith_run::digits::{between, four, percent, share, time};
+use flopsmith_run::digits::{between, four, share};
 use flopsmith_run::roofline;
 
 use crate::clock::Clock;
@@ -149,9 +149,8 @@ fn cells_of(row: &Row, shown: Shown) -> Vec<String> {
     }
     match measurement {
         Some(m) => {
-            cells.push(time(m.seconds_per_call));
-            cells.extend(by_clock(Clock::of(m)));
-            cells.extend([percent(m.mdape), marked_ratio(row, m), between(&m.interval)]);
+            cells.extend(Clock::of(m).cells());
+            cells.extend([marked_ratio(row, m), between(&m.interval)]);
         }
         None => cells.extend(std::iter::repeat_n(String::new(), 6)),
     }
@@ -187,14 +186,6 @@ fn cells_of(row: &Row, shown: Shown) -> Vec<String> {
 
 /// Replaces the rank of a program that did not converge.
 const UNRANKED: &str = "~";
-
-/// Replaces seconds by the clock that would contradict the speed.
-pub(super) const LEFT_OUT: &str = "—";
-
-/// The cells of the fastest and the median call.
-pub(super) fn by_clock(clock: Clock) -> [String; 2] {
-    [clock.minimum, clock.median].map(|seconds| seconds.map_or_else(|| LEFT_OUT.into(), time))
-}
 
 /// The ratio with the marks of its measurement.
 pub(super) fn marked_ratio(row: &Row, measurement: &Measurement) -> String {
@@ -395,11 +386,12 @@ rank  file      GFLOPS   GB/s      call       min    median  spread  ratio  95 %
     fn a_library_that_was_measured_stands_beneath() {
         let mut rows = [fast("a.c", 1, 40.0), fast("a.c", 2, 70.0)];
         rows[0].openblas_gflops = Some(45.5);
+        rows[0].openblas_version = Some("0.3.34".into());
         rows[1].openblas_gflops = Some(91.0);
         let expected =
-            "for comparison, OpenBLAS: 45.50 GFLOPS on 1 thread, 91.00 GFLOPS on 2 threads";
+            "for comparison, OpenBLAS 0.3.34: 45.50 GFLOPS on 1 thread, 91.00 GFLOPS on 2 threads";
         assert!(lines(&rows, "n = 8", None).iter().any(|l| l == expected));
-        let expected = "for comparison, OpenBLAS: 45.50 GFLOPS";
+        let expected = "for comparison, OpenBLAS 0.3.34: 45.50 GFLOPS";
         assert!(
             lines(&rows[..1], "n = 8", None)
                 .iter()

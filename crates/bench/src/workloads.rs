@@ -5,14 +5,14 @@ use flopsmith_measure::ranking::LogRatio;
 use flopsmith_measure::stats::SYSTEMATIC_LOG_SE;
 use flopsmith_measure::{Chains, Limits};
 use flopsmith_protocol::{Interval, Measurement, WorkloadMeasurement, geometric};
-use flopsmith_run::digits::{between, four, percent, share, time};
+use flopsmith_run::digits::{between, four, share};
 use flopsmith_run::roofline;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
 use crate::resolve::stop;
 use crate::rows::Row;
-use crate::table::{Grid, by_clock};
+use crate::table::Grid;
 
 /// Each workload over several measurements of one program by one timer. Each measurement has the weight that it has in the
 /// mean of the whole ([`LogRatio::mean`]), so that the ratio of the whole stays the geometric mean over the workloads.
@@ -143,11 +143,9 @@ pub fn grid(rows: &[Row]) -> Option<Grid> {
             workload.name.clone(),
             four(workload.gflops),
             workload.gb_per_second.map_or_else(String::new, four),
-            time(workload.seconds_per_call),
         ]);
-        cells.extend(by_clock(Clock::of_workload(workload)));
+        cells.extend(Clock::of_workload(workload).cells());
         cells.extend([
-            percent(workload.mdape),
             ratio(workload),
             between(&workload.interval),
             share(workload.share_of_peak),
@@ -183,17 +181,14 @@ pub fn lines(row: &Row) -> Vec<String> {
 
 fn line(workload: &WorkloadMeasurement, place: Option<&Place>, is_worst: bool) -> String {
     let mut line = format!(
-        "  {}: {} GFLOPS, {}× the plain reference, 95 % interval {}, {} a call, {} of the peak",
+        "  {}: {} GFLOPS, {}× the plain reference, 95 % interval {}, {}, {} of the peak",
         workload.name,
         four(workload.gflops),
         ratio(workload),
         between(&workload.interval),
-        time(workload.seconds_per_call),
+        Clock::of_workload(workload).words(workload.gb_per_second),
         share(workload.share_of_peak)
     );
-    if let Some(gb) = workload.gb_per_second {
-        line.push_str(&format!(", {} GB/s", four(gb)));
-    }
     if let Some(place) = place {
         line.push_str(&format!("; {} of its roof", roofline::short(place)));
     }
@@ -241,6 +236,8 @@ pub(super) mod tests {
         assert!(lines[0].starts_with(begins), "{lines:?}");
         assert!(lines[0].ends_with(" (the worst)"), "{lines:?}");
         assert!(lines[1].ends_with("50.0 % memory of its roof"), "{lines:?}");
+        let call = Clock::of_workload(&m.workloads[1]).words(None);
+        assert!(lines[1].contains(&call), "{lines:?}");
         let one = crate::rows::tests::fast("a.c", 1, 40.0);
         assert_eq!((worst(&one), self::lines(&one).len()), (None, 0));
         assert!(objects(&one).is_empty());

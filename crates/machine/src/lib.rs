@@ -1,6 +1,6 @@
 //! The machine's capabilities, and the disturbances on it.
 //!
-//! Attestation, free memory, the peaks of its cores and its memory, roofs, the system's OpenBLAS, other activity
+//! Attestation, free memory, the peaks of its cores and its memory, roofs, the newest OpenBLAS, other activity
 //! during a timing, and the choice of cores for a timer.
 //!
 //! Invariants:

@@ -1,4 +1,6 @@
-//! The speed of OpenBLAS on this machine, with the best core type.
+//! The speed of OpenBLAS on this machine: of the newest version found, with the best core type.
+//!
+//! Candidates are the libraries of the system and of wheels of PyPI, unless `FLOPSMITH_OPENBLAS` names one.
 //!
 //! In a virtual machine, OpenBLAS may not recognise the processor and may fall back to its oldest kernel, which is four
 //! times slower than the best one. This module therefore runs OpenBLAS once for each core type that the processor can
@@ -11,6 +13,11 @@ use std::time::{Duration, Instant};
 
 use flopsmith_protocol::geometric;
 use serde::{Deserialize, Serialize};
+
+mod library;
+
+use library::Library;
+pub use library::VARIABLE;
 
 /// Core types of x86-64, oldest first. A type this processor cannot execute ends its process and does not count.
 const CORE_TYPES: [&str; 9] = [
@@ -34,12 +41,16 @@ pub struct Best {
     pub core_type: Option<String>,
     /// Path of the library.
     pub library: PathBuf,
+    /// Its version, as in `0.3.34`; none if the library does not say.
+    #[serde(default)]
+    pub version: Option<String>,
     /// Speed with OpenBLAS's own choice of core type, 10⁹ operations a second.
     pub detected_gflops: f64,
 }
 
 impl Best {
-    /// The mean over several sizes: speeds are geometric means, and the core type is that of the first size.
+    /// The mean over several sizes: speeds are geometric means, the core type is that of the first size, and the library is
+    /// the same at all sizes.
     pub fn over(sizes: &[Best]) -> Option<Best> {
         let first = sizes.first()?;
         Some(Best {
@@ -50,27 +61,62 @@ impl Best {
     }
 }
 
+/// Why no library was measured, if the user named one.
+pub fn unusable() -> Option<String> {
+    let path = library::named()?;
+    Some(format!(
+        "{VARIABLE}={} could not be measured: name a shared library of OpenBLAS for this machine, or unset the variable",
+        path.display()
+    ))
+}
+
+/// The wheels of PyPI put `scipy_` before each name, and `64_` behind it where integers have 64 bits. Without a size the
+/// driver prints what the library says of itself.
 const DRIVER: &str = r#"
 #include <dlfcn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 typedef void (*Gemm)(int, int, int, int, int, int, double, const double *, int,
                      const double *, int, double, double *, int);
+typedef void (*Gemm64)(int, int, int, int64_t, int64_t, int64_t, double, const double *, int64_t,
+                       const double *, int64_t, double, double *, int64_t);
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec + 1e-9 * t.tv_nsec;
 }
+static void *find(void *library, const char *name, int *is_64) {
+  for (int spelling = 0; spelling < 4; spelling++) {
+    char text[64];
+    snprintf(text, sizeof text, "%s%s%s", spelling & 1 ? "scipy_" : "", name, spelling & 2 ? "64_" : "");
+    void *found = dlsym(library, text);
+    if (found) {
+      if (is_64) *is_64 = spelling & 2;
+      return found;
+    }
+  }
+  return NULL;
+}
 int main(int argc, char **argv) {
   if (argc < 4) return 2;
   void *library = dlopen(argv[1], RTLD_NOW);
   if (!library) return 3;
-  Gemm gemm = (Gemm)dlsym(library, "cblas_dgemm");
+  int is_64 = 0;
+  void *gemm = find(library, "cblas_dgemm", &is_64);
   if (!gemm) return 4;
-  int (*parallel)(void) = (int (*)(void))dlsym(library, "openblas_get_parallel");
+  int (*parallel)(void) = (int (*)(void))find(library, "openblas_get_parallel", NULL);
   if (atoi(argv[3]) > 1 && !(parallel && parallel())) return 7;
+  char *(*get_config)(void) = (char *(*)(void))find(library, "openblas_get_config", NULL);
+  const char *config = get_config ? get_config() : "";
   int n = atoi(argv[2]);
+  if (n < 1) {
+    puts(config);
+    return 0;
+  }
+  is_64 = is_64 || strstr(config, "USE64BITINT");
   size_t bytes = sizeof(double) * n * n;
   double *a = aligned_alloc(64, bytes), *b = aligned_alloc(64, bytes), *c = aligned_alloc(64, bytes);
   if (!a || !b || !c) return 5;
@@ -81,7 +127,10 @@ int main(int argc, char **argv) {
   double best = 1e9, start = now();
   for (int call = 0; call < 3 || (now() - start < 0.15 && call < 2000); call++) {
     double t = now();
-    gemm(101, 111, 111, n, n, n, 1.0, a, n, b, n, 0.0, c, n);
+    if (is_64)
+      ((Gemm64)gemm)(101, 111, 111, n, n, n, 1.0, a, n, b, n, 0.0, c, n);
+    else
+      ((Gemm)gemm)(101, 111, 111, n, n, n, 1.0, a, n, b, n, 0.0, c, n);
     t = now() - t;
     if (t < best) best = t;
   }
@@ -93,33 +142,19 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Finds the library in the folders that Linux distributions use.
-fn find_library() -> Option<PathBuf> {
-    let folders = [
-        "/usr/lib/x86_64-linux-gnu/openblas-pthread",
-        "/usr/lib/x86_64-linux-gnu/openblas-serial",
-        "/usr/lib/x86_64-linux-gnu/openblas-openmp",
-        "/usr/lib/x86_64-linux-gnu",
-        "/usr/lib/aarch64-linux-gnu/openblas-pthread",
-        "/usr/lib/aarch64-linux-gnu",
-        "/usr/lib64",
-        "/usr/lib",
-        "/usr/local/lib",
-    ];
-    let names = ["libopenblas.so.0", "libopenblas.so"];
-    folders
-        .iter()
-        .flat_map(|folder| names.iter().map(move |name| Path::new(folder).join(name)))
-        .find(|path| path.is_file())
-}
-
 /// Measures C = A·B with n × n doubles on `threads` threads, which run only on `cores`, or on any core if `cores` is
 /// empty. None where OpenBLAS or the compiler is missing, and for several threads where the library was built for one.
 pub fn measure(compiler: &Path, n: usize, threads: u32, cores: &[usize]) -> Option<Best> {
-    let library = find_library()?;
     let folder = tempfile::tempdir().ok()?;
-    let source = folder.path().join("driver.c");
-    let driver = folder.path().join("driver");
+    let driver = build(compiler, folder.path())?;
+    let library = newest(&driver, library::candidates(), threads)?;
+    time(&driver, library, n, threads, cores)
+}
+
+/// Builds the driver in a folder.
+fn build(compiler: &Path, folder: &Path) -> Option<PathBuf> {
+    let source = folder.join("driver.c");
+    let driver = folder.join("driver");
     std::fs::write(&source, DRIVER).ok()?;
     let built = Command::new(compiler)
         .args(["-O2", "-o"])
@@ -130,13 +165,26 @@ pub fn measure(compiler: &Path, n: usize, threads: u32, cores: &[usize]) -> Opti
         .stderr(Stdio::null())
         .status()
         .ok()?;
-    if !built.success() {
-        return None;
-    }
+    built.success().then_some(driver)
+}
+
+/// The newest of the candidates that the driver can load and that were built for so many threads.
+fn newest(driver: &Path, candidates: Vec<PathBuf>, threads: u32) -> Option<Library> {
+    let able = candidates.into_iter().filter_map(|path| {
+        let config = output(command(driver, &path, 0, threads, None), &[])?;
+        let version = library::version(&config);
+        Some(Library { path, version })
+    });
+    library::newest(able.collect())
+}
+
+/// Times a library with each core type.
+fn time(driver: &Path, library: Library, n: usize, threads: u32, cores: &[usize]) -> Option<Best> {
     let flops = 2.0 * (n as f64).powi(3);
     let run = |core_type: Option<&str>| -> Option<f64> {
-        let command = command(&driver, &library, n, threads, core_type);
-        seconds(command, cores).map(|s| flops / s / 1e9)
+        let command = command(driver, &library.path, n, threads, core_type);
+        let seconds: f64 = output(command, cores)?.trim().parse().ok()?;
+        (seconds > 0.0).then(|| flops / seconds / 1e9)
     };
     let detected = run(None);
     let best = CORE_TYPES
@@ -147,7 +195,8 @@ pub fn measure(compiler: &Path, n: usize, threads: u32, cores: &[usize]) -> Opti
     Some(Best {
         gflops: best.0,
         core_type: best.1,
-        library,
+        library: library.path,
+        version: library.version,
         detected_gflops: detected.unwrap_or(0.0),
     })
 }
@@ -182,8 +231,8 @@ fn command(
     command
 }
 
-/// Runs the driver once, for at most 10 s.
-fn seconds(mut command: Command, cores: &[usize]) -> Option<f64> {
+/// What a run of the driver printed, after at most 10 s.
+fn output(mut command: Command, cores: &[usize]) -> Option<String> {
     // A child inherits the allowed cores of the thread that starts it, and its threads inherit them from the child.
     let pinned = crate::pinning::Pinned::to_all(cores).ok()?;
     let mut child = command.spawn().ok()?;
@@ -203,16 +252,79 @@ fn seconds(mut command: Command, cores: &[usize]) -> Option<f64> {
     }
     let mut text = String::new();
     std::io::Read::read_to_string(&mut child.stdout.take()?, &mut text).ok()?;
-    let seconds: f64 = text.trim().parse().ok()?;
-    (seconds > 0.0).then_some(seconds)
+    Some(text)
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
     fn nothing_to_measure_with() -> bool {
-        find_library().is_none() || Command::new("gcc").arg("--version").output().is_err()
+        library::candidates().is_empty() || Command::new("gcc").arg("--version").output().is_err()
+    }
+
+    /// A library that multiplies plainly, with the names and the integers of a wheel of PyPI.
+    fn wheel(folder: &Path, file: &str, version: &str) -> PathBuf {
+        let text = format!(
+            r#"#include <stdint.h>
+            void scipy_cblas_dgemm64_(int o, int s, int t, int64_t m, int64_t n, int64_t k, double x, const double *a,
+                                      int64_t i, const double *b, int64_t j, double y, double *c, int64_t l) {{
+              for (int64_t r = 0; r < m; r++)
+                for (int64_t q = 0; q < n; q++) {{
+                  double sum = 0;
+                  for (int64_t p = 0; p < k; p++) sum += a[r * i + p] * b[p * j + q];
+                  c[r * l + q] = x * sum;
+                }}
+            }}
+            const char *scipy_openblas_get_config64_(void) {{ return "OpenBLAS {version} USE64BITINT"; }}"#
+        );
+        let (source, library) = (folder.join("wheel.c"), folder.join(file));
+        std::fs::write(&source, text).unwrap();
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-O2", "-shared", "-fPIC", "-o"]);
+        assert!(gcc.arg(&library).arg(&source).status().unwrap().success());
+        library
+    }
+
+    #[test]
+    fn the_newest_wheel_is_measured_by_its_own_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let driver = build(Path::new("gcc"), folder.path()).unwrap();
+        let old = wheel(folder.path(), "old.so", "0.3.9");
+        let new = wheel(folder.path(), "new.so", "0.3.34");
+        let none = folder.path().join("none.so");
+        let all = vec![none.clone(), old, driver.clone(), new.clone()];
+        let library = newest(&driver, all.clone(), 1).unwrap();
+        assert_eq!(library.path, new);
+        assert_eq!(library.version.as_deref(), Some("0.3.34"));
+        let best = time(&driver, library, 16, 1, &[]).unwrap();
+        assert!(best.gflops > 0.0 && best.library == new, "{best:?}");
+        assert_eq!(best.version.as_deref(), Some("0.3.34"));
+        // It does not say that it has threads, and a missing file is no library.
+        assert_eq!(newest(&driver, all, 2), None);
+        assert_eq!(newest(&driver, vec![none], 1), None);
+    }
+
+    #[test]
+    fn a_result_of_an_older_version_is_read_without_the_librarys() {
+        let old =
+            r#"{"gflops": 2.0, "core_type": null, "library": "l.so", "detected_gflops": 1.0}"#;
+        let best: Best = serde_json::from_str(old).unwrap();
+        assert_eq!(best.version, None);
+        let mean = Best::over(&[
+            Best {
+                version: Some("0.3.34".into()),
+                ..best.clone()
+            },
+            Best {
+                gflops: 8.0,
+                ..best
+            },
+        ]);
+        let mean = mean.unwrap();
+        assert!((mean.gflops - 4.0).abs() < 1e-12, "{mean:?}");
+        assert_eq!(mean.version.as_deref(), Some("0.3.34"));
     }
 
     #[test]
@@ -233,7 +345,7 @@ mod tests {
         let allowed = crate::pinning::allowed_cores();
         let cores = &allowed[..allowed.len().min(2)];
         let measured = measure(Path::new("gcc"), 128, 2, cores);
-        let built_for_them = find_library().is_some_and(|library| {
+        let built_for_them = library::candidates().iter().any(|library| {
             ["pthread", "openmp"]
                 .iter()
                 .any(|kind| library.to_string_lossy().contains(kind))

@@ -78,7 +78,11 @@ impl Space {
 
     /// The schedule of the loops as they were read.
     pub fn plain(&self) -> Schedule {
-        let grouping = Grouping::AsRead;
+        self.plain_in(Grouping::AsRead)
+    }
+
+    /// The schedule of plain loops with statements in these groups.
+    pub fn plain_in(&self, grouping: Grouping) -> Schedule {
         Schedule {
             grouping,
             groups: self

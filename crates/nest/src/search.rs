@@ -11,7 +11,7 @@ use rand::Rng;
 use crate::generate::{Fact, Space};
 use crate::labels::techniques;
 use crate::schedule::{Schedule, Style};
-use crate::space::{draw, neighbour};
+use crate::space::{draw, has_one_order, neighbour};
 
 /// Number of features of a program.
 const FEATURES: usize = 22;
@@ -50,6 +50,13 @@ pub fn search(space: Space, largest: usize) -> Search {
 pub struct Schedules {
     space: Space,
     largest: usize,
+}
+
+impl Schedules {
+    /// See [`has_one_order`].
+    pub fn has_one_order(&self, rng: &mut impl Rng) -> bool {
+        has_one_order(&self.space, rng)
+    }
 }
 
 impl flopsmith_search::Space for Schedules {

@@ -4,10 +4,14 @@ use flopsmith_protocol::{Technique, TechniqueSet};
 use rand::Rng;
 use rand::seq::{IndexedRandom, SliceRandom};
 
-use crate::generate::{Members, Space, fills};
+use crate::affine::Var;
+use crate::generate::{Fact, Members, Rendered, Space, fills};
 use crate::program::Statement;
 use crate::schedule::{Group, Grouping, Leaf, Schedule, Skew, Style};
 
+/// Schedules that are drawn before a program is said to have one order only: a nest that has to be skewed before its loops may
+/// change places meets such an order once in a hundred draws.
+const DRAWS: usize = 1000;
 /// Sizes of tiles.
 const TILES: [u32; 7] = [8, 16, 32, 64, 96, 128, 256];
 /// Rows of register tiles.
@@ -31,6 +35,57 @@ pub fn draw(space: &Space, permitted: TechniqueSet, rng: &mut impl Rng) -> Sched
             .map(|members| group(space, members, permitted, rng))
             .collect(),
     }
+}
+
+/// True if dependences seem to forbid every other order of the iterations, and to share them between lanes, tiles or threads. What
+/// is left is to unroll loops, to cut them into blocks in their order, and to prefetch.
+pub fn has_one_order(space: &Space, rng: &mut impl Rng) -> bool {
+    let Ok(plain) = space.render(&space.plain()) else {
+        return false;
+    };
+    let order = order_of(&plain);
+    let shares =
+        |fact: &Fact| fact.style == Style::Simd || fact.lanes > 1 || fact.rows * fact.columns > 1;
+    let is_other = |rendered: &Rendered| {
+        order_of(rendered) != order
+            || rendered.facts.iter().any(shares)
+            || rendered.text.contains("omp parallel")
+    };
+    !is_regrouped(space, &plain)
+        && !(0..DRAWS).any(|_| {
+            let schedule = draw(space, TechniqueSet::all(), rng);
+            space.render(&schedule).is_ok_and(|r| is_other(&r))
+        })
+}
+
+/// The loops around each statement. Blocks of a loop right around it change no order.
+fn order_of(rendered: &Rendered) -> Vec<(usize, Vec<Var>)> {
+    let walks = rendered.walks.iter().map(|walk| {
+        let mut loops: Vec<Var> = walk.rounds.iter().map(|(var, _)| *var).collect();
+        loops.dedup();
+        (walk.statement, loops)
+    });
+    walks.collect()
+}
+
+/// True if statements may share other loops than in the plain program.
+fn is_regrouped(space: &Space, plain: &Rendered) -> bool {
+    let several = space.program.statements.len() > 1;
+    several
+        && [Grouping::Apart, Grouping::AsRead]
+            .into_iter()
+            .any(|grouping| {
+                let schedule = space.plain_in(grouping);
+                let deepest = schedule.groups.iter().map(|group| group.order.len()).max();
+                (0..=deepest.unwrap_or(0)).any(|fused| {
+                    let mut other = schedule.clone();
+                    other
+                        .groups
+                        .iter_mut()
+                        .for_each(|group| group.fused = fused);
+                    space.render(&other).is_ok_and(|r| r.text != plain.text)
+                })
+            })
 }
 
 /// Draws the order of a group.
@@ -200,4 +255,42 @@ pub fn neighbour(
 
 fn any<T: Copy>(rng: &mut impl Rng, from: &[T]) -> T {
     from[rng.random_range(0..from.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use flopsmith_problem::Problem;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use crate::read::{read, read_source};
+
+    fn shipped(name: &str) -> Problem {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        Problem::load(&root.join(name)).expect("a shipped problem is sound")
+    }
+
+    #[test]
+    fn a_recurrence_has_one_order_and_other_nests_have_more() {
+        let has_one_order = |program| {
+            let mut rng = ChaCha8Rng::seed_from_u64(0);
+            super::has_one_order(&Space::new(program), &mut rng)
+        };
+        let of = |body: &str| {
+            let source = format!("void prefix_sum(int n, const int *in, int *out) {{ {body} }}");
+            let program = read_source(&shipped("prefix_sum"), &source).expect(body);
+            has_one_order(program)
+        };
+        assert!(of(
+            "for (int i = 1; i < n; i++) out[i] = 3 * out[i - 1] + in[i];"
+        ));
+        assert!(!of("for (int i = 0; i < n; i++) out[i] = 3 * in[i];"));
+        for name in ["dgemm", "lu", "stencil2d"] {
+            let program = read(&shipped(name)).expect(name);
+            assert!(!has_one_order(program), "{name}");
+        }
+    }
 }

@@ -72,9 +72,7 @@ pub(crate) fn read(
             );
         }
         let kind = match (&raw.int, &raw.scalar, &raw.element, raw.role, &raw.shape) {
-            (Some(value), None, None, None, None) => check
-                .formula(value, timed)
-                .map(|value| ArgKind::Int { value }),
+            (Some(value), None, None, None, None) => int(check, &raw.name, value, timed),
             (None, Some(element), None, None, None) => scalar(check, raw, element, timed),
             (None, None, Some(element), Some(role), Some(shape)) => {
                 if language.is_fortran() && *element.get_ref() == Element::F16 {
@@ -130,6 +128,31 @@ fn count(check: &mut Check<'_>, entry: &RawEntry, args: &[Arg]) {
             "no argument has `role = \"output\"` or `role = \"inout\"`: nothing could be verified",
         );
     }
+}
+
+/// A C `int` that is passed by value.
+fn int(
+    check: &mut Check<'_>,
+    name: &str,
+    text: &Spanned<String>,
+    timed: &Params,
+) -> Option<ArgKind> {
+    let value = check.formula(text, timed)?;
+    if let Some(why) = value.value(timed).ok().and_then(|v| no_int(name, v)) {
+        check.wrong(text, why);
+    }
+    Some(ArgKind::Int { value })
+}
+
+/// Why a timed size cannot be passed, if it is no C `int`.
+pub(crate) fn no_int(name: &str, value: f64) -> Option<String> {
+    let fits = value.fract() == 0.0 && value.abs() <= f64::from(i32::MAX);
+    (!fits).then(|| {
+        format!(
+            "`{name}` is {value} at the timed size, which a C `int` cannot hold: time a size at which it is a whole number up to {}",
+            i32::MAX
+        )
+    })
 }
 
 /// A floating-point argument that is passed by value.

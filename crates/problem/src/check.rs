@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::arguments::no_int;
 use crate::{ArgKind, Problem};
 
 /// Something worth knowing about a definition.
@@ -122,8 +123,15 @@ fn check_at(problem: &Problem, place: &str) -> Vec<Finding> {
         )));
     }
     for arg in &problem.entry.args {
-        let ArgKind::Array { element, .. } = &arg.kind else {
-            continue;
+        let element = match &arg.kind {
+            ArgKind::Array { element, .. } => element,
+            ArgKind::Int { value } => {
+                let value = value.value(&problem.timed).ok();
+                let why = value.and_then(|value| no_int(&arg.name, value));
+                findings.extend(why.map(Finding::Error));
+                continue;
+            }
+            ArgKind::Scalar { .. } => continue,
         };
         match problem.elements(arg, &problem.timed) {
             None | Some(0) => findings.push(Finding::Error(format!(

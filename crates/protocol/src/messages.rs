@@ -426,6 +426,9 @@ pub struct MachineFacts {
     pub openblas_gflops: Option<f64>,
     /// That core type.
     pub openblas_core: Option<String>,
+    /// The version of OpenBLAS, if it says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub openblas_version: Option<String>,
     /// Digest of the attestation.
     pub attestation: Digest,
     /// The attestation as JSON.

@@ -30,6 +30,7 @@ mod workloads;
 pub mod axis;
 pub mod bars;
 pub mod bench;
+pub mod clock;
 pub mod evaluation;
 pub mod event_file;
 pub mod heat;

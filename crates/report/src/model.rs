@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use flopsmith_protocol::{Interval, PpoMetrics, TechniqueSet, VerifiedSizes, WorkloadMeasurement};
 use serde::{Deserialize, Serialize};
 
+use crate::clock::Clock;
+
 /// A run. Everything but the title may be missing; the page then leaves that part out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -297,6 +299,12 @@ pub struct Best {
     /// The sizes of its verification; none if that was a screening.
     #[serde(default)]
     pub sizes: Option<VerifiedSizes>,
+    /// Seconds of its calls; none over several workloads, each of which has its own.
+    #[serde(default)]
+    pub call: Option<Clock>,
+    /// Bytes that its calls move at least, 10⁹/s, where the bandwidth of memory limits it.
+    #[serde(default)]
+    pub gb_per_second: Option<f64>,
 }
 
 impl Best {
@@ -317,6 +325,8 @@ pub struct OpenBlas {
     pub gflops: f64,
     /// That core type; none when detected by the library itself.
     pub core: Option<String>,
+    /// Its version; none if the library does not say.
+    pub version: Option<String>,
 }
 
 /// The limits of a machine by the roofline model.

@@ -3,7 +3,8 @@
 use crate::model::{Best, Command, RunReport};
 use crate::text::{bytes, count, counted, duration, escape, number, percent, share};
 use crate::{
-    curves, heat, machine, measured, mix, multiples, roofline, source, tables, timeline, workloads,
+    curves, heat, machine, measured, mix, multiples, roofline, source, tables, text, timeline,
+    workloads,
 };
 
 /// The style sheet of all pages, light and dark.
@@ -286,7 +287,11 @@ fn tiles(report: &RunReport) -> String {
             tiles.push((
                 format!("{}×", number(best.gflops / openblas.gflops)),
                 "OpenBLAS",
-                format!("{} GFLOPS", number(openblas.gflops)),
+                format!(
+                    "{}: {} GFLOPS",
+                    text::openblas(openblas.version.as_deref()),
+                    number(openblas.gflops)
+                ),
             ));
         }
     }

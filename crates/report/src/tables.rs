@@ -2,7 +2,7 @@
 
 use crate::model::{ArchiveStats, CellRow, Moment, RunReport};
 use crate::text::{count, escape, number, percent};
-use crate::{heat, source};
+use crate::{heat, source, text};
 
 /// The policy at the start and at the end.
 pub fn start_to_end(start: Option<&Moment>, end: Option<&Moment>, with_speeds: bool) -> String {
@@ -104,7 +104,8 @@ pub fn comparison(report: &RunReport) -> String {
             .core
             .as_deref()
             .map_or_else(String::new, |c| format!(" ({})", escape(c)));
-        rows.push((format!("OpenBLAS{core}"), openblas.gflops, ""));
+        let name = text::openblas(openblas.version.as_deref());
+        rows.push((format!("{}{core}", escape(&name)), openblas.gflops, ""));
     }
     if let Some(corpus) = report.corpus_best_gflops {
         rows.push((

@@ -18,6 +18,11 @@ pub fn escape(text: &str) -> String {
     out
 }
 
+/// OpenBLAS with its version, if it is known.
+pub fn openblas(version: Option<&str>) -> String {
+    version.map_or_else(|| "OpenBLAS".into(), |v| format!("OpenBLAS {v}"))
+}
+
 /// A coordinate: short, and 0 for a number that is not finite.
 pub fn coordinate(value: f64) -> String {
     if !value.is_finite() {
@@ -136,6 +141,17 @@ pub fn share(part: f64) -> String {
     format!("{percent:.1} %")
 }
 
+/// A short time with its unit.
+pub fn time(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s < 1e-6 => (s * 1e9, "ns"),
+        s if s < 1e-3 => (s * 1e6, "µs"),
+        s if s < 1.0 => (s * 1e3, "ms"),
+        s => (s, "s"),
+    };
+    format!("{} {unit}", four(value))
+}
+
 /// Minutes and seconds, with hours if there are any.
 pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
@@ -192,6 +208,18 @@ pub fn words(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_a_unit_that_fits() {
+        for (seconds, shown) in [
+            (4.123e-7, "412.3 ns"),
+            (3.12e-5, "31.20 µs"),
+            (0.001_203, "1.203 ms"),
+            (2.1, "2.100 s"),
+        ] {
+            assert_eq!(time(seconds), shown);
+        }
+    }
 
     #[test]
     fn shares_of_a_peak_have_one_decimal() {

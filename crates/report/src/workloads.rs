@@ -2,6 +2,7 @@
 
 use flopsmith_protocol::WorkloadMeasurement;
 
+use crate::clock::Clock;
 use crate::model::{RunReport, WorkloadRoof};
 use crate::text::{escape, number, share};
 
@@ -12,7 +13,7 @@ pub fn html(report: &RunReport) -> String {
     };
     let mut out = String::from(
         "<div class=\"scroll\"><table><thead><tr><th>Workload</th><th>GFLOPS</th><th>× reference</th><th>95 % interval</th>\
-         <th>Call</th><th>Of the peak</th><th>Of the roof</th></tr></thead><tbody>",
+         <th>Call</th><th>Min</th><th>Median</th><th>Spread</th><th>Of the peak</th><th>Of the roof</th></tr></thead><tbody>",
     );
     let worst = best
         .workloads
@@ -53,15 +54,16 @@ fn row(
             )
         },
     );
+    let [call, minimum, median, spread] = Clock::of_workload(workload).cells();
     out.push_str(&format!(
-        "<tr><th scope=\"row\">{}{}</th><td>{}{moved}</td><td>{}</td><td>{}–{}</td><td>{} s</td><td>{}</td><td>{roof}</td></tr>",
+        "<tr><th scope=\"row\">{}{}</th><td>{}{moved}</td><td>{}</td><td>{}–{}</td><td>{call}</td><td>{minimum}</td>\
+         <td>{median}</td><td>{spread}</td><td>{}</td><td>{roof}</td></tr>",
         escape(&workload.name),
         if is_worst { "<small>the worst</small>" } else { "" },
         number(workload.gflops),
         number(workload.ratio),
         number(workload.interval.low),
         number(workload.interval.high),
-        number(workload.seconds_per_call),
         escape(&share(workload.share_of_peak))
     ));
 }
@@ -86,8 +88,8 @@ mod tests {
             name: name.into(),
             gflops: 2.0 * ratio,
             seconds_per_call: 1e-3,
-            minimum_seconds: None,
-            median_seconds: None,
+            minimum_seconds: Some(0.99e-3),
+            median_seconds: Some(1.5e-3),
             ratio,
             interval: Interval {
                 low: 0.99 * ratio,
@@ -122,6 +124,8 @@ mod tests {
                 source: String::new(),
                 workloads,
                 sizes: None,
+                call: None,
+                gb_per_second: None,
             }),
             roofline: Some(Roofline {
                 workloads: vec![WorkloadRoof {
@@ -144,6 +148,7 @@ mod tests {
         for part in [
             "n&lt;8<small>the worst</small>",
             "<td>20.0<small>12.5 GB/s</small></td><td>10.0</td>",
+            "<td>1.000 ms</td><td>990.0 µs</td><td>—</td><td>1.00 %</td>",
             "<small>memory</small>",
             "<th scope=\"row\">n=16</th>",
             "<td>–</td></tr></tbody>",

@@ -2,7 +2,7 @@
 //! calls by [`time`], so that a number looks the same wherever it stands.
 
 use flopsmith_protocol::Interval;
-pub use flopsmith_report::text::{four, significant};
+pub use flopsmith_report::text::{four, significant, time};
 pub use flopsmith_report::{counted, share};
 
 /// A share as per cent, with three digits.
@@ -16,17 +16,6 @@ pub fn between(interval: &Interval) -> String {
         return "unknown".into();
     }
     format!("[{}, {}]", four(interval.low), four(interval.high))
-}
-
-/// A short time with its unit.
-pub fn time(seconds: f64) -> String {
-    let (value, unit) = match seconds {
-        s if s < 1e-6 => (s * 1e9, "ns"),
-        s if s < 1e-3 => (s * 1e6, "µs"),
-        s if s < 1.0 => (s * 1e3, "ms"),
-        s => (s, "s"),
-    };
-    format!("{} {unit}", four(value))
 }
 
 /// Half the width of an interval as a percentage of `value`.
@@ -47,18 +36,6 @@ mod tests {
         assert_eq!(percent(1.0), "100 %");
         assert_eq!(percent(0.0321), "3.21 %");
         assert_eq!(percent(0.000_32), "0.0320 %");
-    }
-
-    #[test]
-    fn times_have_a_unit_that_fits() {
-        for (seconds, shown) in [
-            (4.123e-7, "412.3 ns"),
-            (3.12e-5, "31.20 µs"),
-            (0.001_203, "1.203 ms"),
-            (2.1, "2.100 s"),
-        ] {
-            assert_eq!(time(seconds), shown);
-        }
     }
 
     #[test]

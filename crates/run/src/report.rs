@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use flopsmith_actors::role::recorder::{StepLine, files, step_lines};
 use flopsmith_config::Settings;
+use flopsmith_machine::roofline::Place;
 use flopsmith_protocol::{Outcome, PolicyPublished, ProblemId, Purpose, StageChanged};
 use flopsmith_report::{
     Best, Command, Moment, OfProblem, OpenBlas, ProblemStep, RunReport, StageChange, StepMetrics,
@@ -217,12 +218,16 @@ fn gather_of(
             .map(|a| archive_view::rows(a, outcomes))
             .unwrap_or_default(),
         archive: archive.as_ref().map(archive_view::stats),
-        best: summary.best.as_ref().map(best),
+        best: summary
+            .best
+            .as_ref()
+            .map(|of| best(of, summary.roofline.as_ref())),
         peak_gflops: summary.peak_gflops,
         reference_gflops: summary.reference_gflops,
         openblas: summary.openblas_gflops.map(|gflops| OpenBlas {
             gflops,
             core: summary.openblas_core.clone(),
+            version: summary.openblas_version.clone(),
         }),
         corpus_best_gflops: summary.corpus_best_gflops,
         corpus_best_note: summary.corpus_best_wider.map(summary::WiderVectors::words),
@@ -243,7 +248,7 @@ fn gather_of(
     })
 }
 
-fn best(best: &summary::Best) -> Best {
+fn best(best: &summary::Best, place: Option<&Place>) -> Best {
     Best {
         gflops: best.gflops,
         ratio: best.ratio_to_reference,
@@ -256,6 +261,8 @@ fn best(best: &summary::Best) -> Best {
         source: best.source.clone(),
         workloads: best.workloads.clone(),
         sizes: best.sizes,
+        call: best.call,
+        gb_per_second: place.and_then(|place| roofline::gb_per_second(place, best.gflops)),
     }
 }
 
@@ -296,7 +303,7 @@ fn problems(summary: &summary::Summary, outcomes: &[Outcome]) -> Vec<OfProblem> 
         judged: row.judged_programs,
         correct: row.correct_programs,
         coverage: row.coverage,
-        best: row.best.as_ref().map(best),
+        best: row.best.as_ref().map(|of| best(of, None)),
         lacks: match row.best {
             Some(_) => String::new(),
             None => row.lacks(),

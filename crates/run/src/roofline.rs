@@ -14,16 +14,19 @@ use crate::digits::{four, share, significant};
 use crate::summary::{Best, Facts};
 use crate::{comparability, paths};
 
+/// The bytes that operations at this speed need at least, in 10⁹/s, where the bandwidth of memory binds.
+pub fn gb_per_second(place: &Place, gflops: f64) -> Option<f64> {
+    let intensity = place.intensity.filter(|_| place.bound == Bound::Memory);
+    intensity.map(|intensity| gflops / intensity)
+}
+
 /// A place as one line.
 pub fn words(place: &Place) -> String {
     let at = place.intensity.map_or_else(String::new, |intensity| {
         format!(" at {} FLOP/byte", significant(intensity, 3))
     });
-    // The bytes of the roof are those that its operations need at least.
-    let bytes = place.intensity.filter(|_| place.bound == Bound::Memory);
-    let bytes = bytes.map_or_else(String::new, |intensity| {
-        format!("{} GB/s, ", four(place.roof_gflops / intensity))
-    });
+    let bytes = gb_per_second(place, place.roof_gflops);
+    let bytes = bytes.map_or_else(String::new, |gb| format!("{} GB/s, ", four(gb)));
     let mut words = format!(
         "{} of its roof by the roofline model ({bytes}{} GFLOPS): {} binds{at}",
         share(place.share),

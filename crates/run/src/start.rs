@@ -39,6 +39,7 @@ pub fn check(
     }
     let Some((file_name, text)) = parameters else {
         parameters::check_source(&source, problem).map_err(of_program)?;
+        parameters::check_signature(&source, problem).map_err(of_program)?;
         return Ok(Checked {
             start: Start {
                 source,
@@ -50,6 +51,7 @@ pub fn check(
     let of_file = |error: parameters::Error| usage(format!("{file_name}: {error}"));
     let file = parameters::read(&text).map_err(of_file)?;
     let program = Program::new(&source, &file, problem).map_err(of_program)?;
+    parameters::check_signature(&source, problem).map_err(of_program)?;
     let space = Configurations::new(program, &file).map_err(of_file)?;
     Ok(Checked {
         start: Start {
@@ -174,6 +176,9 @@ mod tests {
         let sound = example("parameters.json");
         assert!(error("void dsyrk(int n) {}", None).starts_with("mine.c: it defines no function"));
         assert!(error("void dgemm(int n) {}\0", None).contains("UTF-8"));
+        assert!(
+            error("void dgemm(int n) {}", None).starts_with("mine.c: it defines `dgemm(int n)`")
+        );
         let unused = error("void dgemm(int n) {}", Some(&sound));
         assert!(unused.starts_with("mine.c: it does not use the parameter `ROWS`"));
         let source = example("dgemm.c");
@@ -192,7 +197,10 @@ mod tests {
             max_source_bytes: bytes,
             ..dgemm()
         };
-        let source = format!("void dgemm(int n) {{}} /*{}*/\n", "x".repeat(130_000));
+        let source = format!(
+            "void dgemm(int n, double *A, double *B, double *C) {{}} /*{}*/\n",
+            "x".repeat(130_000)
+        );
         let error = check(("mine.c", source.clone()), None, &dgemm()).unwrap_err();
         assert!(error.to_string().contains("--max-source"), "{error}");
         let start = check(("mine.c", source), None, &long(200_000))

@@ -18,6 +18,7 @@ use flopsmith_protocol::{
     CandidateFault, CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome,
     PolicyPublished, ProblemId, Purpose, TechniqueSet, Verdict, VerifiedSizes, WorkloadMeasurement,
 };
+use flopsmith_report::clock::Clock;
 use serde::{Deserialize, Serialize};
 
 use crate::{archive_view, roofline};
@@ -80,6 +81,9 @@ pub struct Best {
     /// The sizes of its verification, and the probability of finding a wrong program there; none if that was a screening.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<VerifiedSizes>,
+    /// Seconds of its calls; none in runs of older versions, and over several workloads, each of which has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Clock>,
 }
 
 /// The object on the last line of stdout with `--format json`.
@@ -135,6 +139,9 @@ pub struct Summary {
     pub openblas_gflops: Option<f64>,
     /// The core type of `openblas_gflops`.
     pub openblas_core: Option<String>,
+    /// The version of OpenBLAS, if it says it.
+    #[serde(default)]
+    pub openblas_version: Option<String>,
     /// Speed on this machine of the fastest tried program of the starter's corpus (`command::corpus_best` says how many
     /// were tried).
     pub corpus_best_gflops: Option<f64>,
@@ -423,6 +430,7 @@ fn sum(
         reference_gflops: machine.map(|m| m.reference_gflops),
         openblas_gflops: machine.and_then(|m| m.openblas_gflops),
         openblas_core: machine.and_then(|m| m.openblas_core.clone()),
+        openblas_version: machine.and_then(|m| m.openblas_version.clone()),
         best,
         problems: Vec::new(),
         over_problems: None,
@@ -586,6 +594,10 @@ impl Best {
             unconverged: !measurement.converged(),
             workloads: measurement.workloads.clone(),
             sizes: measurement.sizes,
+            call: measurement
+                .workloads
+                .is_empty()
+                .then(|| Clock::of(measurement)),
         }
     }
 }

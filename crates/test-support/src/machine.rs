@@ -21,6 +21,7 @@ pub fn machine(attested: &str) -> MachineFacts {
         reference_gflops: 1.0,
         openblas_gflops: None,
         openblas_core: None,
+        openblas_version: None,
         attestation: Digest::of(attested.as_bytes()),
         attestation_json: attested.to_owned(),
     }

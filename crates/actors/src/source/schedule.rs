@@ -190,6 +190,17 @@ impl Searching {
         Ok(nest_search(space, largest).into())
     }
 
+    /// What the space lacks before anything is tried, in one sentence, if it has the plain order of the loops only.
+    pub fn lack(&self) -> Option<&'static str> {
+        let Self::Nest(search) = self else {
+            return None;
+        };
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        search.space().has_one_order(&mut rng).then_some(
+            "the dependences of reference.c forbid every other order of its loops, so this search only unrolls, blocks and prefetches: write reference.c so that iterations depend on fewer others, name a `template` in problem.toml if one fits, or tune a program of yours with `--start mine.c`",
+        )
+    }
+
     /// The programs for a task.
     fn programs(&mut self, task: &Task, count: usize) -> Vec<String> {
         match self {
@@ -521,6 +532,46 @@ mod tests {
         for part in ["(line ", "`template`", "--start mine.c"] {
             assert!(why.contains(part), "{why}");
         }
+    }
+
+    #[test]
+    fn at_least_45_shipped_problems_are_searched_and_the_others_say_what_they_lack() {
+        let folders = flopsmith_test_support::shipped::problems();
+        let refused = folders.iter().filter_map(|folder| {
+            let problem = Problem::load(folder).expect("a problem");
+            let why = Searching::of(&problem, 1).err()?;
+            Some((problem.id, why))
+        });
+        let refused: Vec<(ProblemId, String)> = refused.collect();
+        let searched = folders.len() - refused.len();
+        assert!(
+            searched >= 45,
+            "{searched} of {}: {refused:#?}",
+            folders.len()
+        );
+        for (id, why) in &refused {
+            for part in ["no affine loop nest (", "`template`", "--start mine.c"] {
+                assert!(why.contains(part), "{id}: {why}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_problem_whose_dependences_forbid_other_orders_learns_what_would_work() {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let mut problem = Problem::load(&problems.join("prefix_sum")).expect("a problem");
+        problem.template = None;
+        problem.reference_source = "void prefix_sum(int n, const int *in, int *out) {
+            for (int i = 1; i < n; i++) out[i] = 3 * out[i - 1] + in[i];
+        }"
+        .into();
+        let lack = |problem: &Problem| Searching::of(problem, 1).expect("it is affine").lack();
+        let words = lack(&problem).expect("it is a recurrence");
+        for part in ["forbid every other order", "`template`", "--start mine.c"] {
+            assert!(words.contains(part), "{words}");
+        }
+        let other = Problem::load(&problems.join("dsyrk")).expect("a problem");
+        assert_eq!(lack(&other), None);
     }
 
     #[tokio::test]

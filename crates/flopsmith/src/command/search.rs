@@ -176,13 +176,16 @@ fn prefix(problem: &Problem) -> String {
 fn searchable(settings: &Settings) -> Result<Problem> {
     let problem = paths::any(&settings.problem)?;
     let problem = start::permitting(paths::selected(problem, &settings.workloads)?, settings);
-    if settings.generator.has_space()
-        && let Err(why) = Searching::of_run(&problem, settings)
-    {
-        return Err(usage(format!(
-            "`flopsmith search` cannot write programs for `{}`: {why}; `flopsmith train` takes any problem",
-            problem.id
-        )));
+    if settings.generator.has_space() {
+        let searching = Searching::of_run(&problem, settings).map_err(|why| {
+            usage(format!(
+                "`flopsmith search` cannot write programs for `{}`: {why}; `flopsmith train` takes any problem",
+                problem.id
+            ))
+        })?;
+        if let Some(words) = searching.lack() {
+            say(&format!("note: {words}"));
+        }
     }
     Ok(problem)
 }

@@ -9,7 +9,7 @@ use crate::{assert_keys, outcomes};
 
 /// The keys of every summary, in the order of [`flopsmith_run::summary::Summary`].
 const KEYS: &str = "run steps seconds spent_seconds start end search_correct_rate best roofline roof_vector_bits peak_gflops \
-    peak_threads reference_gflops openblas_gflops openblas_core corpus_best_gflops coverage coverage_unconfirmed qd_score outcomes \
+    peak_threads reference_gflops openblas_gflops openblas_core openblas_version corpus_best_gflops coverage coverage_unconfirmed qd_score outcomes \
     judged_programs correct_programs refusals fruitless_steps unreadable_outcomes infrastructure_errors dead_letters \
     skipped_updates share_of_time quarantine_seconds disturbed peak_memory_bytes finished";
 
@@ -111,7 +111,7 @@ fn are_samples(samples: &Value) {
 }
 
 fn is_best(best: &Value) {
-    assert_keys(best, BEST, "workloads sizes during_run unconverged");
+    assert_keys(best, BEST, "workloads sizes during_run unconverged call");
     assert_keys(&best["interval"], "low high confidence", "");
     assert!(number(best, "gflops") > 0.0, "{best}");
     let ratio = number(best, "ratio_to_reference");

@@ -11,7 +11,7 @@ mod text;
 
 pub use file::{File, Parameter, read};
 pub use space::{Configurations, Search};
-pub use text::{Program, check_source};
+pub use text::{Program, check_signature, check_source};
 
 /// An error of a file of parameters, or of a program that does not fit it: a sentence that says what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

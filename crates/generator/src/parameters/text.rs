@@ -1,6 +1,6 @@
 //! The text of a program with parameters: one `#define` for each parameter, then the user's own text.
 
-use flopsmith_problem::{Language, Problem};
+use flopsmith_problem::{ArgKind, Element, Language, Problem};
 
 use super::expression::Value;
 use super::file::{File, Parameter};
@@ -39,6 +39,83 @@ pub fn check_source(source: &str, problem: &Problem) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Checks that a program's entry function takes what the problem passes, as far as its text shows: a compiler would say so
+/// only once the run is made.
+///
+/// # Errors
+/// Another number of parameters, or numbers of another kind.
+pub fn check_signature(source: &str, problem: &Problem) -> Result<()> {
+    let entry = &problem.entry;
+    let words = words(source);
+    let own = words
+        .iter()
+        .filter(|word| word.text == entry.name && word.before_bracket && word.place == Place::Code);
+    let lists: Vec<Vec<&str>> = own.filter_map(|word| defined(source, word.end)).collect();
+    // A program may define it more than once, each time for other conditions.
+    match lists.first() {
+        Some(first) if !lists.iter().any(|list| takes(list, problem)) => wrong(format!(
+            "it defines `{}({})`, and problem {} calls `{}`; give it these parameters in this order, or name the problem of this program",
+            entry.name,
+            first.join(", "),
+            problem.id,
+            entry.prototype.trim_end_matches(';')
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The parameters of the function whose name ends at `from`; none if it is not defined there, or if more than C stands among
+/// them.
+fn defined(source: &str, from: usize) -> Option<Vec<&str>> {
+    let open = from + source[from..].find('(')?;
+    let (mut depth, mut begin, mut all) = (0, open + 1, Vec::new());
+    for (at, c) in source[open..].char_indices() {
+        let at = open + at;
+        match c {
+            '(' | '[' => depth += 1,
+            ',' if depth == 1 => {
+                all.push(source[begin..at].trim());
+                begin = at + 1;
+            }
+            // A comment, a directive or a template.
+            '/' | '#' | '<' => return None,
+            ')' | ']' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            all.push(source[begin..at].trim());
+            let behind = source[at + 1..].trim_start();
+            return behind.starts_with('{').then_some(all);
+        }
+    }
+    None
+}
+
+/// False if these parameters cannot be those of the problem's entry.
+fn takes(parameters: &[&str], problem: &Problem) -> bool {
+    let args = &problem.entry.args;
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let parameters: &[&str] = match parameters {
+        ["" | "void"] => &[],
+        // A macro may stand for several.
+        all if all.iter().any(|p| p.chars().all(plain)) => return true,
+        all => all,
+    };
+    let fits = |(parameter, kind): (&&str, &ArgKind)| {
+        let has = |word: &str| parameter.split(|c: char| !plain(c)).any(|w| w == word);
+        match kind {
+            ArgKind::Int { .. } => !has("double") && !has("float"),
+            ArgKind::Scalar { element, .. } | ArgKind::Array { element, .. } => match element {
+                Element::F64 => !has("float"),
+                Element::F32 => !has("double"),
+                _ => true,
+            },
+        }
+    };
+    let kinds = args.iter().map(|arg| &arg.kind);
+    parameters.len() == args.len() && parameters.iter().zip(kinds).all(fits)
 }
 
 impl Program {
@@ -153,6 +230,8 @@ fn uses(words: &[Word<'_>], name: &str) -> Result<()> {
 struct Word<'a> {
     text: &'a str,
     place: Place,
+    /// The place behind it in the source.
+    end: usize,
     /// A bracket follows.
     before_bracket: bool,
 }
@@ -227,6 +306,7 @@ fn words(source: &str) -> Vec<Word<'_>> {
                 found.push(Word {
                     text,
                     place,
+                    end: at,
                     before_bracket: rest.starts_with('('),
                 });
             }
@@ -357,6 +437,40 @@ mod tests {
         };
         let error = Program::new(SOURCE, &file(), &fortran).expect_err("no macros");
         assert!(error.to_string().contains("Fortran"), "{error}");
+    }
+
+    #[test]
+    fn an_entry_with_other_parameters_is_refused_before_a_compiler_sees_it() {
+        let entry = "void dgemm(int n, const double *A, const double *B, double *C)";
+        let told = |source: &str| check_signature(source, &problem()).map_err(|e| e.to_string());
+        for fitting in [
+            format!("{entry} {{}}"),
+            format!(
+                "{entry};\nstatic void own(int n) {{ dgemm(n, 0, 0, 0); }}\n{entry}\n{{ own(n); }}"
+            ),
+            "typedef double real;\nvoid dgemm(int n, real *A, real *B, real C[n][n]) {}".into(),
+            "#define ALL int n, double *A, double *B, double *C\nvoid dgemm(ALL) {}".into(),
+            "void dgemm(int n, /* in, in, out */ double *A, double *B, double *C) {}".into(),
+            format!("#if 0\nvoid dgemm(int n) {{}}\n#else\n{entry} {{}}\n#endif"),
+        ] {
+            assert_eq!(told(&fitting), Ok(()), "{fitting}");
+        }
+        for other in [
+            "void dgemm(int n)",
+            "void dgemm(void)",
+            "void dgemm()",
+            "void dgemm(int n, int m, const double *A, const double *B, double *C)",
+            "void dgemm(int n, const float *A, const float *B, float *C)",
+            "void dgemm(const double *A, const double *B, double *C, int n)",
+            "void dgemm(double n, const double *A, const double *B, double *C)",
+        ] {
+            let why = told(&format!("{other}\n{{\n}}\n")).expect_err(other);
+            assert!(why.contains(&other["void ".len()..]), "{why}");
+            assert!(
+                why.contains(&format!("problem dgemm calls `{entry}`")),
+                "{why}"
+            );
+        }
     }
 
     #[test]

@@ -101,6 +101,14 @@ fn mistakes_of_workloads_have_lines() {
             "[[timed]]\nn = 8\n[[timed]]\nn = 9\ncaches = \"hot\"\n",
             "`warm`, `cold` or `both`",
         ),
+        (
+            "[timed]\nn = 2147483648\n",
+            "`n` is 2147483648 at the timed size, which a C `int` cannot hold",
+        ),
+        (
+            "[[timed]]\nn = 256\n[[timed]]\nname = \"huge\"\nn = 3000000000\n",
+            "a whole number up to 2147483647 (at the workload `huge`)",
+        ),
     ] {
         let error = with(text).unwrap_err();
         assert!(error.contains(says), "{says}: {error}");

@@ -602,6 +602,7 @@ fn machine_facts(attested: &[u8]) -> MachineFacts {
         reference_gflops: 1.125,
         openblas_gflops: Some(40.0),
         openblas_core: Some("Zen".into()),
+        openblas_version: None,
         attestation: Digest::of(attested),
         attestation_json: "{}".into(),
     }

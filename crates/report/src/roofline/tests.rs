@@ -27,6 +27,7 @@ fn report(intensity: Option<f64>) -> RunReport {
         openblas: Some(OpenBlas {
             gflops: 50.0,
             core: None,
+            version: None,
         }),
         roofline: Some(Roofline {
             threads: 2,

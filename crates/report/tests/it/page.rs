@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use flopsmith_protocol::{
     Interval, PpoMetrics, StopReason, Technique, TechniqueSet, VerifiedSizes, WorkloadMeasurement,
 };
+use flopsmith_report::clock::Clock;
 use flopsmith_report::{
     ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, Noise, OfProblem, OpenBlas,
     ProblemStep, Roofline, RunReport, Sizes, StageChange, StepMetrics, Summary, WorkloadRoof, html,
@@ -154,12 +155,15 @@ fn example() -> RunReport {
                 .into(),
             workloads: Vec::new(),
             sizes: Some(VerifiedSizes::of(97, 400, 90)),
+            call: None,
+            gb_per_second: None,
         }),
         peak_gflops: Some(51.6),
         reference_gflops: Some(1.1),
         openblas: Some(OpenBlas {
             gflops: 38.0,
             core: Some("Haswell".into()),
+            version: Some("0.3.34".into()),
         }),
         corpus_best_gflops: Some(19.0),
         corpus_best_note: Some("That program was written for vectors of 512 bits.".into()),
@@ -228,7 +232,8 @@ fn a_whole_run_shows_every_part() {
         "×7.00",      // mean speed
         "the fastest program tried of the starter model's corpus. That program was written for vectors of 512 bits.",
         "3.28× your program",
-        "OpenBLAS (Haswell)",
+        "OpenBLAS 0.3.34 (Haswell)",
+        "OpenBLAS 0.3.34: 38.0 GFLOPS",
         "best so far",
         "Speed by first measurements, GFLOPS",
         "step 3 (none), 1:20: mean 5.00, best of the step 14.5",
@@ -496,6 +501,7 @@ fn a_program_cannot_write_into_the_page() {
     });
     if let Some(openblas) = &mut report.openblas {
         openblas.core = Some(evil.into());
+        openblas.version = Some(evil.into());
     }
     if let Some(roofline) = &mut report.roofline {
         roofline.bound = evil.into();
@@ -584,10 +590,12 @@ proptest! {
                 source: text.clone(),
                 workloads: workloads(&text, &numbers, interval),
                 sizes: Some(VerifiedSizes { probability: Some(numbers[0]), ..VerifiedSizes::of(1, 2, 1) }),
+                call: Some(Clock { call: numbers[0], minimum: Some(numbers[1]), median: None, spread: numbers[2] }),
+                gb_per_second: Some(numbers[3]),
             }),
             peak_gflops: Some(numbers[5]),
             reference_gflops: Some(numbers[6]),
-            openblas: Some(OpenBlas { gflops: numbers[7], core: Some(text.clone()) }),
+            openblas: Some(OpenBlas { gflops: numbers[7], core: Some(text.clone()), version: Some(text.clone()) }),
             corpus_best_gflops: Some(numbers[8]),
             corpus_best_note: Some(text.clone()),
             start_gflops: Some(numbers[8]),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use flopsmith_compile::Toolchain;
 use flopsmith_config::Settings;
-use flopsmith_evaluate::{Evaluator, Pipeline};
+use flopsmith_evaluate::{Evaluator, Pipeline, compares_openblas};
 use flopsmith_machine::openblas;
 use flopsmith_measure::{Limits, Purpose, Timer};
 use flopsmith_problem::Problem;
@@ -73,6 +73,12 @@ fn step_by_step(
         folder.write_facts(facts)?;
     }
     let openblas = evaluator.openblas(settings.threads);
+    if openblas.is_none()
+        && compares_openblas(&evaluator.problem)
+        && let Some(why) = openblas::unusable()
+    {
+        say(&format!("OpenBLAS is not compared: {why}"));
+    }
     Ok(Ready {
         evaluator,
         timer,

@@ -268,6 +268,7 @@ pub(super) fn divided(
         reference_gflops: None,
         openblas_gflops: None,
         openblas_core: None,
+        openblas_version: None,
         corpus_best_gflops: None,
         corpus_best_wider: None,
         fresh: Fresh::of(sorted.values()),

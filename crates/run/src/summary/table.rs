@@ -1,6 +1,8 @@
 //! The summary of a run as a table for people.
 
 use flopsmith_protocol::WorkloadMeasurement;
+use flopsmith_report::clock::Clock;
+use flopsmith_report::text::openblas;
 
 use super::{Best, Samples, StartProgram, Summary};
 use crate::console::table;
@@ -130,6 +132,11 @@ impl Summary {
             ),
             certainty(best),
         ];
+        if let Some(call) = &best.call {
+            let place = self.roofline.as_ref();
+            let bytes = place.and_then(|place| roofline::gb_per_second(place, best.gflops));
+            lines.push(format!("  {}", call.words(bytes)));
+        }
         if best.unconverged {
             lines.push(
                 "  that measurement did not converge, so the kernel may be slower: `flopsmith bench --purpose certify` on a quiet machine measures it anew"
@@ -146,11 +153,12 @@ impl Summary {
         lines.extend(self.start_program.as_ref().map(StartProgram::line));
         for workload in &best.workloads {
             lines.push(format!(
-                "  {}: {} GFLOPS, {}× the plain reference {}{}",
+                "  {}: {} GFLOPS, {}× the plain reference {}, {}{}",
                 workload.name,
                 four(workload.gflops),
                 four(workload.ratio),
                 between(&workload.interval),
+                Clock::of_workload(workload).words(workload.gb_per_second),
                 if is_worst(workload, best) {
                     " (the worst)"
                 } else {
@@ -177,11 +185,12 @@ impl Summary {
                 roofline::reached(place, self.roof_vector_bits)
             ));
         }
-        if let Some(openblas) = self.openblas_gflops {
+        if let Some(gflops) = self.openblas_gflops {
             lines.push(format!(
-                "  {}× OpenBLAS ({} GFLOPS with core type {})",
-                significant(best.gflops / openblas, 3),
-                four(openblas),
+                "  {}× {} ({} GFLOPS with core type {})",
+                significant(best.gflops / gflops, 3),
+                openblas(self.openblas_version.as_deref()),
+                four(gflops),
                 self.openblas_core.as_deref().unwrap_or("as detected")
             ));
         }
@@ -257,6 +266,7 @@ fn start_to_end(start: &Samples, end: Option<&Samples>, with_speeds: bool) -> Ve
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use flopsmith_archive::{BestSoFar, Certainty};
+    use flopsmith_machine::roofline::{Bound, Place};
     use flopsmith_protocol::{Measurement, VerifiedSizes};
     use flopsmith_test_support::{Measured, first};
 
@@ -339,6 +349,29 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_memory_binds_has_the_bytes_of_its_calls() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |bound| Place {
+            intensity: Some(2.0),
+            roof_gflops: 50.0,
+            share: 0.8,
+            bound,
+            cached_in: None,
+        };
+        let said = |bound| {
+            let summary = Summary {
+                best: Some(best(Measured::at(40.0))),
+                roofline: Some(place(bound)),
+                ..summarise("r", folder.path(), &Facts::default()).unwrap()
+            };
+            summary.table().join("\n")
+        };
+        let bytes = "spread 1.00 %), 20.00 GB/s\n";
+        assert!(said(Bound::Memory).contains(bytes));
+        assert!(!said(Bound::Compute).contains("GB/s"));
+    }
+
+    #[test]
     fn each_of_several_workloads_has_a_line_and_the_worst_is_named() {
         let measured = Measured::at(40.0);
         let outcome = first(0, "a", "simd", measured.verdict());
@@ -352,6 +385,11 @@ mod tests {
         );
         let worst = said.lines().find(|l| l.ends_with("(the worst)")).unwrap();
         assert!(worst.starts_with("  n=16: 20.00 GFLOPS"), "{said}");
+        assert!(
+            worst.contains(", 1.678 ms a call (min 1.661 ms, "),
+            "{said}"
+        );
+        assert_eq!(said.matches(" a call (").count(), 2, "{said}");
         assert!(!table(best(measured)).contains("workloads"));
     }
 

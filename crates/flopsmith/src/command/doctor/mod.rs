@@ -8,6 +8,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use flopsmith_bench::calibration::{self, Kernel, REPEATS};
+use flopsmith_machine::openblas::unusable;
+use flopsmith_report::text::openblas;
 use flopsmith_run::console::data;
 use flopsmith_run::digits::four;
 use flopsmith_run::paths;
@@ -167,18 +169,23 @@ fn machine(findings: &mut Findings) -> Result<serde_json::Value> {
             "openblas",
             State::Good,
             format!(
-                "{} GFLOPS with core type {}",
+                "{}: {} GFLOPS with core type {} ({})",
+                openblas(found.version.as_deref()),
                 four(found.gflops),
-                found.core_type.as_deref().unwrap_or("as detected")
+                found.core_type.as_deref().unwrap_or("as detected"),
+                found.library.display()
             ),
             None,
         ),
-        None => findings.add(
-            "openblas",
-            State::Absent,
-            format!("{OPTIONAL} (only used for comparison)"),
-            None,
-        ),
+        None => match unusable() {
+            Some(why) => findings.add("openblas", State::Advice, why, None),
+            None => findings.add(
+                "openblas",
+                State::Absent,
+                format!("{OPTIONAL} (only used for comparison)"),
+                None,
+            ),
+        },
     }
     let repeats = kernel.repeat()?;
     let state = match repeats.are_steady() {

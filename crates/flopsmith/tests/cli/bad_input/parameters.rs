@@ -52,6 +52,11 @@ fn a_contradiction_is_named_before_a_run_is_made() {
             "mine.c: it defines no function `dgemm`",
         ),
         (
+            "void dgemm(int n, float *C) { n += TILE; }",
+            sound.clone(),
+            "mine.c: it defines `dgemm(int n, float *C)`, and problem dgemm calls `void dgemm(int n, ",
+        ),
+        (
             "void dgemm(int n) {}",
             sound.clone(),
             "mine.c: it does not use the parameter `TILE`",

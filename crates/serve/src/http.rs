@@ -62,7 +62,7 @@ pub struct App {
     pub most_body: usize,
     /// Time that a body may take to arrive.
     pub body_time: Duration,
-    /// The tools of the Model Context Protocol, with the budget of all its clients.
+    /// The tools of the Model Context Protocol, with the budgets of its clients.
     pub tools: Tools,
     /// The episodes and tasks of other tools' environments.
     pub gyms: Arc<gyms::Shared>,

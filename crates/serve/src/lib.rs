@@ -73,7 +73,7 @@ use circumstances::Circumstances;
 use http::App;
 use intake::BODY_TIME;
 use journal::Journal;
-use mcp::{Budget, Explain, Tools, explain_by};
+use mcp::{Explain, Tools, explain_by};
 use program::Judge;
 use service::Service;
 use station::Station;
@@ -95,7 +95,7 @@ pub struct Basis {
     pub most_waiting: usize,
     /// Age at which finished jobs and results are removed.
     pub keep: Duration,
-    /// The budget of agents.
+    /// The budget of the agents of a token.
     pub limits: Limits,
 }
 
@@ -180,7 +180,7 @@ impl Opened {
     /// The tools of agents.
     fn tools(&self, limits: Limits) -> Tools {
         let explain = Arc::clone(&self.explain);
-        Tools::new(Arc::clone(&self.service), Budget::new(limits), explain)
+        Tools::new(Arc::clone(&self.service), limits, explain)
     }
 }
 

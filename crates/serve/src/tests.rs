@@ -156,11 +156,7 @@ impl Server {
                 .map(|token| Arc::new(Token::new(token).unwrap())),
             most_body: options.most_body,
             body_time: options.patience,
-            tools: Tools::new(
-                Arc::clone(&service),
-                Budget::new(options.limits),
-                explain(&seen),
-            ),
+            tools: Tools::new(Arc::clone(&service), options.limits, explain(&seen)),
             gyms: Arc::new(crate::gyms::Shared::new(options.gyms)),
         };
         let (bound, address) = channel();

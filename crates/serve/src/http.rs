@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::ready;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,7 +74,7 @@ pub fn router(app: App) -> Router {
     Router::new()
         .route("/v1/evaluate", post(evaluate))
         .route("/v1/jobs", post(begin_job))
-        .route("/v1/jobs/{id}", get(show_job))
+        .route("/v1/jobs/{id}", get(show_job).delete(withdraw_job))
         .route("/v1/problems", get(describe::problems))
         .route("/v1/problems/{name}", get(describe::problem))
         .route(
@@ -196,6 +197,34 @@ impl App {
         let service = Arc::clone(&self.service);
         let submitted = tokio::task::spawn_blocking(move || submit(&body, &service));
         submitted.await.unwrap_or_else(|_| Err(panicked()))
+    }
+
+    /// A client's job by the text of its id, after `with` was done to it, away from the threads that answer. The refusal of the job of
+    /// another client is that of an id without a job.
+    async fn job(
+        &self,
+        id: String,
+        holder: Holder,
+        with: impl FnOnce(&Service, &Arc<Job>) + Send + 'static,
+    ) -> Result<Arc<Job>, Refusal> {
+        let service = Arc::clone(&self.service);
+        let found = tokio::task::spawn_blocking(move || {
+            let Some(id) = JobId::parse(&id) else {
+                return Ok(None);
+            };
+            let job = service.job_of(&id, holder)?;
+            if let Some(job) = &job {
+                with(&service, job);
+            }
+            Ok::<_, io::Error>(job)
+        });
+        let found = found.await.map_err(|_| panicked())?;
+        found.map_err(|e| Refusal::storage(&e))?.ok_or_else(|| {
+            Refusal::new(
+                Kind::NotFound,
+                "there is no such job; finished jobs are removed after the time of --keep-jobs",
+            )
+        })
     }
 
     /// Waits until a job is done.
@@ -455,6 +484,7 @@ async fn show_job(
     State(app): State<App>,
     Path(id): Path<String>,
     query: Result<Query<Waiting>, QueryRejection>,
+    request: Request,
 ) -> Result<Response, Refusal> {
     let wait = match query {
         Ok(Query(Waiting { wait })) if wait.is_finite() && wait >= 0.0 => wait.min(LONGEST_WAIT),
@@ -465,23 +495,26 @@ async fn show_job(
             ));
         }
     };
-    let service = Arc::clone(&app.service);
-    let found = tokio::task::spawn_blocking(move || match JobId::parse(&id) {
-        Some(id) => service.job(&id),
-        None => Ok(None),
-    });
-    let found = found.await.map_err(|_| panicked())?;
-    let job = found.map_err(|e| Refusal::storage(&e))?.ok_or_else(|| {
-        Refusal::new(
-            Kind::NotFound,
-            "there is no such job; finished jobs are removed after the time of --keep-jobs",
-        )
-    })?;
+    let holder = holder_of(&request);
+    let job = app.job(id, holder, |_, _| ()).await?;
     // The state so far is the answer when the time is over, and when the service stops.
     let limit = Duration::from_secs_f64(wait);
     if let Ok(Err(stopping)) = timeout(limit, app.finished(&job)).await {
         tracing::debug!(job = job.id.as_str(), ?stopping, "a wait for a job ends");
     }
+    Ok(state_of(&app.service, &job))
+}
+
+async fn withdraw_job(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let holder = holder_of(&request);
+    let withdraw = |service: &Service, job: &Arc<Job>| {
+        service.withdraw(job);
+    };
+    let job = app.job(id, holder, withdraw).await?;
     Ok(state_of(&app.service, &job))
 }
 

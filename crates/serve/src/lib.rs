@@ -15,7 +15,7 @@
 //! - An infrastructure failure has no reward, and no number stands in for one.
 //! - A request names problems, never paths. Sources run in the jail only.
 //! - Without a token the service answers requests to loopback only. A token has no text form after it was read.
-//! - A session, a task and an idempotency key belong to the token of their request: no other token reaches them.
+//! - A job, a session, a task and an idempotency key belong to the token of their request: no other token reaches them.
 
 mod auth;
 mod best;

@@ -96,9 +96,14 @@ fn paths(generator: &mut SchemaGenerator) -> Map<String, Value> {
             "requestBody": body(&request),
             "responses": { "202": content("The job", &job), "200": content("The job, which is done", &job) },
         } },
-        "/v1/jobs/{id}": { "get": {
+        "/v1/jobs/{id}": { "delete": {
+            "operationId": "withdrawJob",
+            "summary": "Withdraw the candidates of a job that have no answer",
+            "parameters": [path("id")],
+            "responses": { "200": content("The job, which is done", &job) },
+        }, "get": {
             "operationId": "showJob",
-            "summary": "Show a job and its answers so far",
+            "summary": "Show a job of the token and its answers so far",
             "parameters": [
                 path("id"),
                 {
@@ -232,7 +237,7 @@ mod tests {
                 assert!(operation["responses"]["default"].is_object(), "{place}");
             }
         }
-        assert_eq!(names.len(), 22);
+        assert_eq!(names.len(), 23);
     }
 
     #[test]

@@ -446,6 +446,15 @@ impl Service {
         Ok(whole.then(|| Arc::new(job)))
     }
 
+    /// A job by its id, if it is this client's.
+    ///
+    /// # Errors
+    /// As [`Service::job`].
+    pub fn job_of(&self, id: &JobId, holder: Holder) -> io::Result<Option<Arc<Job>>> {
+        let job = self.job(id)?;
+        Ok(job.filter(|job| job.holder.is(holder)))
+    }
+
     /// The state of a job.
     pub fn state_of(&self, job: &Job) -> JobState {
         let results = job.answers();

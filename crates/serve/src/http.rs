@@ -35,6 +35,7 @@ use crate::openapi;
 use crate::refusal::{Kind, Refusal};
 use crate::service::Service;
 use crate::trainers;
+use crate::wire::{self, DryRun};
 
 /// The header of the version of the service.
 const VERSION: &str = "flopsmith-version";
@@ -340,15 +341,35 @@ impl Form {
     }
 }
 
-async fn evaluate(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
-    let form = Form::of(request.headers())?;
+/// What a request began.
+enum Begun {
+    Job(Arc<Job>),
+    /// It is a dry run.
+    Nothing(DryRun),
+}
+
+/// Makes a job of a request, unless it is a dry run.
+async fn begun(app: &App, request: Request) -> Result<Begun, Refusal> {
     let (headers, holder) = (request.headers().clone(), holder_of(&request));
     let body = app.body(request).await?;
     let idempotency = idempotency(&headers, holder, &body)?;
     let submit = move |body: &[u8], service: &Service| {
-        service.submit(parse(body)?, idempotency.as_ref(), holder)
+        let request: wire::Request = parse(body)?;
+        if request.dry_run {
+            return service.foretell(&request, holder).map(Begun::Nothing);
+        }
+        let (job, _) = service.submit(request, idempotency.as_ref(), holder)?;
+        Ok(Begun::Job(job))
     };
-    let (job, _) = app.submit(body, submit).await?;
+    app.submit(body, submit).await
+}
+
+async fn evaluate(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
+    let form = Form::of(request.headers())?;
+    let job = match begun(&app, request).await? {
+        Begun::Job(job) => job,
+        Begun::Nothing(foretold) => return Ok(json(StatusCode::OK, &foretold)),
+    };
     let place = place_of(&app.service, &job);
     let mut response = match form {
         Form::Lines => {
@@ -361,7 +382,7 @@ async fn evaluate(State(app): State<App>, request: Request) -> Result<Response, 
         Form::Array => {
             app.finished(&job).await?;
             let answers = job.answers_from(0);
-            let answers: Vec<&crate::wire::Answer> = answers.iter().map(Arc::as_ref).collect();
+            let answers: Vec<&wire::Answer> = answers.iter().map(Arc::as_ref).collect();
             json(StatusCode::OK, &answers)
         }
     };
@@ -450,14 +471,10 @@ impl Cursor {
 }
 
 async fn begin_job(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
-    let (headers, holder) = (request.headers().clone(), holder_of(&request));
-    let body = app.body(request).await?;
-    let idempotency = idempotency(&headers, holder, &body)?;
-    let submit = move |body: &[u8], service: &Service| {
-        service.submit(parse(body)?, idempotency.as_ref(), holder)
-    };
-    let (job, _) = app.submit(body, submit).await?;
-    Ok(state_of(&app.service, &job))
+    Ok(match begun(&app, request).await? {
+        Begun::Job(job) => state_of(&app.service, &job),
+        Begun::Nothing(foretold) => json(StatusCode::OK, &foretold),
+    })
 }
 
 /// The state of a job: 200 if it is done, else 202.

@@ -622,6 +622,57 @@ fn a_mistake_is_shown_with_its_place() {
 }
 
 #[test]
+fn a_dry_run_says_what_would_be_done_and_evaluates_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let (open, options) = gate();
+    let options = Options {
+        most_waiting: 4,
+        ..options
+    };
+    let server = Server::start(place.path(), options);
+    let held = server.post("/v1/jobs", &programs(&["right 1"])).json();
+    wait_until(|| server.service.waiting() == (1, true));
+    let dry = |sources: &[&str]| {
+        let mut body = programs(sources);
+        body["dry_run"] = json!(true);
+        body
+    };
+    for path in ["/v1/evaluate", "/v1/jobs"] {
+        let reply = server.post(path, &dry(&["right 2", "right 2", "wrong"]));
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert_eq!(reply.header("content-type"), Some("application/json"));
+        assert_eq!(reply.header("flopsmith-job"), None);
+        let foretold = reply.json();
+        let wait = foretold["expected_wait_seconds"].as_f64().unwrap();
+        assert!((2.0..=3.0).contains(&wait), "{foretold}");
+        let expected = json!({
+            "problems": ["dgemm"], "purpose": "screen", "candidates": 3, "evaluations": 2,
+            "position": 1, "expected_wait_seconds": wait,
+        });
+        assert_eq!(foretold, expected);
+    }
+    // It is refused as the request itself, and leaves its key to that.
+    let many = server.post("/v1/evaluate", &dry(&["right 2"; 4]));
+    assert_eq!(many.refused(503), "unavailable");
+    let unknown = json!({ "candidates": [{ "problem": "dgem", "source": "x" }], "dry_run": true });
+    let unknown = server.post("/v1/evaluate", &unknown);
+    assert_eq!(unknown.refused(422), "invalid");
+    let key = ["Idempotency-Key: k"];
+    let first = server.ask("POST /v1/jobs", &key, &dry(&["wrong"]).to_string());
+    assert_eq!(first.status, 200, "{first:?}");
+    let second = server.ask("POST /v1/jobs", &key, &programs(&["right 3"]).to_string());
+    assert_eq!(second.status, 202, "{second:?}");
+    for _ in 0..2 {
+        open.send(()).unwrap();
+    }
+    for id in [&held["id"], &second.json()["id"]] {
+        let path = format!("/v1/jobs/{}?wait=25", id.as_str().unwrap());
+        assert_eq!(server.get(&path).status, 200);
+    }
+    assert_eq!(*server.seen.lock().unwrap(), ["right 1", "right 3"]);
+}
+
+#[test]
 fn a_program_is_found_in_an_answer() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::start(place.path(), Options::default());

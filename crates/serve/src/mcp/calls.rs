@@ -221,6 +221,7 @@ impl Tools {
         let request = Request {
             candidates: candidates.collect(),
             purpose: asked.purpose,
+            dry_run: false,
         };
         let answers = self.answers(request, client).await?;
         let roof = self.roof(problem, asked.purpose).await;
@@ -366,6 +367,7 @@ impl Tools {
         let request = Request {
             candidates: vec![candidate],
             purpose,
+            dry_run: false,
         };
         let answers = self.answers(request, client).await?;
         answers.into_iter().next().ok_or_else(panicked)

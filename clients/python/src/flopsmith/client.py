@@ -210,6 +210,10 @@ class Evaluator:
         """Checks one request of these candidates, and says what it would do: number of evaluations, place in the queue, expected wait."""
         return self._json("POST", "/v1/evaluate", self._body(candidates, purpose, dry_run=True))
 
+    def post(self, path: str, body: Dict[str, Any]) -> Any:
+        """The answer of a route that may be asked again, and that answers with one JSON value."""
+        return self._json("POST", path, json.dumps(body).encode())
+
     def problems(self) -> List[Dict[str, Any]]:
         """All problems of the service."""
         return self._json("GET", "/v1/problems")
@@ -227,7 +231,7 @@ class Evaluator:
         return json.dumps(fields).encode()
 
     def _json(self, method: str, path: str, body: Optional[bytes] = None) -> Any:
-        """The answer to a request that is one JSON value. Such a request may be sent again after any failure."""
+        """The answer to a request, one JSON value. The request is sent again after each failure that may pass."""
         headers = {"Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = "application/json"

@@ -57,9 +57,10 @@ class Calls(unittest.TestCase):
             policy.write(pathlib.Path(folder))
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         parameters = types.SimpleNamespace(max_tokens=64, logprobs=None)
+        executor = agent().SingleTurnAgentExecutor
         for place in (url("openrlhf"), openrlhf.__file__):
             with self.subTest(place):
-                self.check(agent().SingleTurnAgentExecutor([place]), tokenizer, parameters)
+                self.check(executor([place]), tokenizer, parameters)
 
     def check(self, executor, tokenizer, parameters):
         def ask(text, prompt=fenced(WRONG), length=512):

@@ -22,6 +22,7 @@ use crate::program::{Judged, Program};
 use crate::wire::ReferenceSpeeds;
 
 mod agents;
+mod crowds;
 mod gyms;
 mod hostile;
 mod quotas;
@@ -757,25 +758,6 @@ fn a_full_queue_takes_no_more() {
         (&json!(2), &json!(1))
     );
     drop(open);
-}
-
-#[test]
-fn two_hundred_clients_get_their_answers() {
-    let place = tempfile::tempdir().unwrap();
-    let server = Server::start(place.path(), Options::default());
-    // Connections that ask for nothing hold nobody up.
-    let _idle: Vec<TcpStream> = (0..100).map(|_| server.connect()).collect();
-    std::thread::scope(|scope| {
-        for client in 0..200 {
-            let server = &server;
-            scope.spawn(move || {
-                let source = format!("right {}", client % 50 + 1);
-                let reply = server.post("/v1/evaluate", &programs(&[&source]));
-                let gflops = f64::from(client % 50 + 1);
-                assert_eq!(column(&reply.lines(), "gflops"), [gflops]);
-            });
-        }
-    });
 }
 
 #[test]

@@ -32,7 +32,8 @@ mod sockets;
 const LIMIT: Duration = Duration::from_secs(30);
 const TOKEN: &str = "0123456789abcdef";
 
-/// Decides by the text of a program: `right N` makes N GFLOPS, `jail` meets a broken jail, all others are wrong.
+/// Decides by the text of a program before its comment: `right N` makes N GFLOPS, `jail` meets a broken jail, `broken` does not compile
+/// and is quoted, all others are wrong.
 struct Script {
     seen: Arc<Mutex<Vec<String>>>,
     /// If there is one, each evaluation waits for a message.
@@ -48,11 +49,15 @@ impl Judge for Script {
             return Judged::failed(Failure::infrastructure(cause, "the test ended"));
         }
         self.seen.lock().unwrap().push(program.source.clone());
-        let words = program.source.trim();
+        let words = before_comment(&program.source);
         let verdict = match words.strip_prefix("right ").map(str::parse) {
             Some(Ok(gflops)) => measured(gflops),
             Some(Err(_)) => panic!("no number in {words}"),
             None if words == "jail" => infrastructure(InfrastructureCause::Jail),
+            None if words == "broken" => {
+                let quoted = program.source.as_str();
+                Failure::candidate(CandidateFault::CompileError, quoted).into()
+            }
             None => wrong(),
         };
         Judged {
@@ -72,13 +77,17 @@ impl Judge for Script {
     }
 }
 
+fn before_comment(source: &str) -> &str {
+    source.split("//").next().unwrap_or_default().trim()
+}
+
 /// Explains each program, after noting it as seen; a program `broken` does not compile, and `jail` meets a broken jail.
 fn explain(seen: &Arc<Mutex<Vec<String>>>) -> Explain {
     let seen = Arc::clone(seen);
     Arc::new(
         move |question: Question, _: Language, _: &Arc<Problem>, source: &str| {
             seen.lock().unwrap().push(format!("{question:?} {source}"));
-            match source {
+            match before_comment(source) {
                 "broken" => Err(Failure::candidate(CandidateFault::CompileError, source)),
                 "jail" => Err(Failure::infrastructure(InfrastructureCause::Jail, source)),
                 _ => Ok(format!("{question:?} of {source}")),

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use super::*;
 
 mod builds;
+mod quotes;
 
 /// Length of the longest message in these tests, bytes.
 const MOST: usize = 1 << 16;

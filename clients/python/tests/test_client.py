@@ -7,13 +7,14 @@ import pathlib
 import sys
 import tempfile
 import threading
+import types
 import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "src"))
 
-from flopsmith import Candidate, Error, Evaluator, Refused, Unreachable, client, trl, verl
+from flopsmith import Candidate, Error, Evaluator, Refused, Unreachable, client, openrlhf, slime, trl, verl
 from flopsmith.evaluators import for_openevolve, for_shinka
 
 
@@ -161,6 +162,14 @@ class Answers(unittest.TestCase):
             one, many = asyncio.run(both())
         self.assertEqual((one.reward, many[0].reward), (0.5, 0.5))
 
+    def test_a_dry_run_is_one_object(self):
+        foretold = {"problems": ["dgemm"], "purpose": "rank", "candidates": 1, "evaluations": 1, "position": 0, "expected_wait_seconds": 2.0}
+        with Server(cut(), lines(foretold)) as server:
+            self.assertEqual(Evaluator(server.url).dry_run([Candidate("dgemm", "a")]), foretold)
+        path, headers, body = server.seen[1]
+        self.assertEqual((path, headers["Content-Type"]), ("/v1/evaluate", "application/json"))
+        self.assertEqual(body, {"candidates": [{"problem": "dgemm", "source": "a"}], "purpose": "rank", "dry_run": True})
+
     def test_problems_are_asked_for_by_name(self):
         def send(handler):
             lines({"problem": "a b"})(handler)
@@ -198,6 +207,38 @@ class Tools(unittest.TestCase):
         with Server(*[lines(answer(0, None))] * 3) as server, mock.patch.dict("os.environ", FLOPSMITH_URL=server.url):
             with self.assertRaisesRegex(Error, "jail"):
                 asyncio.run(verl.compute_score_async(solution_str="s", extra_info={"problem": "lu"}))
+
+    def test_openrlhf_gets_rewards_or_an_exception(self):
+        rewards = {"rewards": [0.5], "scores": [1.0], "extra_logs": {"correct": [1.0], "ratio": [4.0]}}
+        script = refuse(503, "infrastructure", Retry_After="5"), lines(rewards), refuse(422, "invalid")
+        with Server(*script) as server, mock.patch.dict("os.environ", FLOPSMITH_URL=server.url, FLOPSMITH_PURPOSE="screen", FLOPSMITH_SERVE_TOKEN="t" * 16):
+            with mock.patch.object(client.time, "sleep") as pause:
+                self.assertEqual(openrlhf.reward_func(["p a"], ["p"], ["dgemm"]), rewards)
+            pause.assert_called_once_with(5.0)
+            with self.assertRaisesRegex(ValueError, "no problem is named"):
+                openrlhf.reward_func(["p a"], ["p"], [None])
+            with mock.patch.dict("os.environ", FLOPSMITH_PROBLEM="lu", FLOPSMITH_WORKLOAD="n=256"), self.assertRaises(Refused):
+                openrlhf.reward_func(["p a", "p b"], ["p", "p"], ["", "dgemm"])
+        path, headers, body = server.seen[1]
+        self.assertEqual((path, headers["Authorization"]), ("/v1/openrlhf?purpose=screen", "Bearer " + "t" * 16))
+        self.assertEqual(body, {"query": ["p a"], "prompts": ["p"], "labels": ["dgemm"]})
+        self.assertEqual(server.seen[2][0], "/v1/openrlhf?purpose=screen&workload=n%3D256")
+        self.assertEqual(server.seen[2][2]["labels"], ["lu", "dgemm"])
+
+    def test_slime_gets_a_number_for_each_sample_or_an_exception(self):
+        def sample(response, label="dgemm"):
+            return types.SimpleNamespace(prompt=[{"role": "user", "content": "p"}], response=response, label=label)
+
+        with Server(lines(0.25)) as server, mock.patch.dict("os.environ", FLOPSMITH_URL=server.url):
+            self.assertEqual(asyncio.run(slime.reward(None, sample("a"), evaluation=False)), 0.25)
+        path, _, body = server.seen[0]
+        self.assertEqual(path, "/v1/slime?purpose=rank")
+        self.assertEqual(body, {"prompt": [{"role": "user", "content": "p"}], "response": "a", "label": "dgemm"})
+        with mock.patch.object(slime, "_reward", lambda one: float(one.response)):
+            self.assertEqual(asyncio.run(slime.reward(None, [sample("0.5"), sample("-0.1")])), [0.5, -0.1])
+        with Server(*[refuse(503, "infrastructure")] * 8) as server, mock.patch.dict("os.environ", FLOPSMITH_URL=server.url):
+            with mock.patch.object(client.time, "sleep"), self.assertRaisesRegex(Unreachable, "in 8 tries: 503 infrastructure"):
+                asyncio.run(slime.reward(None, sample("x")))
 
     def test_openevolve_gets_the_lower_end_of_the_interval(self):
         wrong = answer(0, -0.1, outcome="rejected", reason="wrong_result", correct=False, ratio=None, interval=None, gflops=None)

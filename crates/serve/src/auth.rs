@@ -108,6 +108,11 @@ impl Holder {
         }
     }
 
+    /// True if both are the same client. Its quota may have changed since.
+    pub fn is(self, other: Self) -> bool {
+        self.fingerprint == other.fingerprint
+    }
+
     /// The most candidates that it may send in a time, if there is a limit.
     pub fn quota(self) -> Option<Quota> {
         self.quota

@@ -188,6 +188,7 @@ async fn begin(
     let request = wire::Request {
         candidates: vec![candidate],
         purpose,
+        dry_run: false,
     };
     // The fields of a request have names, so it always has a JSON form.
     let text = serde_json::to_string(&request).unwrap_or_default();

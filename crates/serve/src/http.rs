@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::ready;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,7 @@ use crate::openapi;
 use crate::refusal::{Kind, Refusal};
 use crate::service::Service;
 use crate::trainers;
+use crate::wire::{self, DryRun};
 
 /// The header of the version of the service.
 const VERSION: &str = "flopsmith-version";
@@ -62,7 +64,7 @@ pub struct App {
     pub most_body: usize,
     /// Time that a body may take to arrive.
     pub body_time: Duration,
-    /// The tools of the Model Context Protocol, with the budget of all its clients.
+    /// The tools of the Model Context Protocol, with the budgets of its clients.
     pub tools: Tools,
     /// The episodes and tasks of other tools' environments.
     pub gyms: Arc<gyms::Shared>,
@@ -73,7 +75,7 @@ pub fn router(app: App) -> Router {
     Router::new()
         .route("/v1/evaluate", post(evaluate))
         .route("/v1/jobs", post(begin_job))
-        .route("/v1/jobs/{id}", get(show_job))
+        .route("/v1/jobs/{id}", get(show_job).delete(withdraw_job))
         .route("/v1/problems", get(describe::problems))
         .route("/v1/problems/{name}", get(describe::problem))
         .route(
@@ -198,6 +200,34 @@ impl App {
         submitted.await.unwrap_or_else(|_| Err(panicked()))
     }
 
+    /// A client's job by the text of its id, after `with` was done to it, away from the threads that answer. The refusal of the job of
+    /// another client is that of an id without a job.
+    async fn job(
+        &self,
+        id: String,
+        holder: Holder,
+        with: impl FnOnce(&Service, &Arc<Job>) + Send + 'static,
+    ) -> Result<Arc<Job>, Refusal> {
+        let service = Arc::clone(&self.service);
+        let found = tokio::task::spawn_blocking(move || {
+            let Some(id) = JobId::parse(&id) else {
+                return Ok(None);
+            };
+            let job = service.job_of(&id, holder)?;
+            if let Some(job) = &job {
+                with(&service, job);
+            }
+            Ok::<_, io::Error>(job)
+        });
+        let found = found.await.map_err(|_| panicked())?;
+        found.map_err(|e| Refusal::storage(&e))?.ok_or_else(|| {
+            Refusal::new(
+                Kind::NotFound,
+                "there is no such job; finished jobs are removed after the time of --keep-jobs",
+            )
+        })
+    }
+
     /// Waits until a job is done.
     ///
     /// # Errors
@@ -311,15 +341,35 @@ impl Form {
     }
 }
 
-async fn evaluate(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
-    let form = Form::of(request.headers())?;
+/// What a request began.
+enum Begun {
+    Job(Arc<Job>),
+    /// It is a dry run.
+    Nothing(DryRun),
+}
+
+/// Makes a job of a request, unless it is a dry run.
+async fn begun(app: &App, request: Request) -> Result<Begun, Refusal> {
     let (headers, holder) = (request.headers().clone(), holder_of(&request));
     let body = app.body(request).await?;
     let idempotency = idempotency(&headers, holder, &body)?;
     let submit = move |body: &[u8], service: &Service| {
-        service.submit(parse(body)?, idempotency.as_ref(), holder)
+        let request: wire::Request = parse(body)?;
+        if request.dry_run {
+            return service.foretell(&request, holder).map(Begun::Nothing);
+        }
+        let (job, _) = service.submit(request, idempotency.as_ref(), holder)?;
+        Ok(Begun::Job(job))
     };
-    let (job, _) = app.submit(body, submit).await?;
+    app.submit(body, submit).await
+}
+
+async fn evaluate(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
+    let form = Form::of(request.headers())?;
+    let job = match begun(&app, request).await? {
+        Begun::Job(job) => job,
+        Begun::Nothing(foretold) => return Ok(json(StatusCode::OK, &foretold)),
+    };
     let place = place_of(&app.service, &job);
     let mut response = match form {
         Form::Lines => {
@@ -332,7 +382,7 @@ async fn evaluate(State(app): State<App>, request: Request) -> Result<Response, 
         Form::Array => {
             app.finished(&job).await?;
             let answers = job.answers_from(0);
-            let answers: Vec<&crate::wire::Answer> = answers.iter().map(Arc::as_ref).collect();
+            let answers: Vec<&wire::Answer> = answers.iter().map(Arc::as_ref).collect();
             json(StatusCode::OK, &answers)
         }
     };
@@ -421,14 +471,10 @@ impl Cursor {
 }
 
 async fn begin_job(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
-    let (headers, holder) = (request.headers().clone(), holder_of(&request));
-    let body = app.body(request).await?;
-    let idempotency = idempotency(&headers, holder, &body)?;
-    let submit = move |body: &[u8], service: &Service| {
-        service.submit(parse(body)?, idempotency.as_ref(), holder)
-    };
-    let (job, _) = app.submit(body, submit).await?;
-    Ok(state_of(&app.service, &job))
+    Ok(match begun(&app, request).await? {
+        Begun::Job(job) => state_of(&app.service, &job),
+        Begun::Nothing(foretold) => json(StatusCode::OK, &foretold),
+    })
 }
 
 /// The state of a job: 200 if it is done, else 202.
@@ -455,6 +501,7 @@ async fn show_job(
     State(app): State<App>,
     Path(id): Path<String>,
     query: Result<Query<Waiting>, QueryRejection>,
+    request: Request,
 ) -> Result<Response, Refusal> {
     let wait = match query {
         Ok(Query(Waiting { wait })) if wait.is_finite() && wait >= 0.0 => wait.min(LONGEST_WAIT),
@@ -465,23 +512,26 @@ async fn show_job(
             ));
         }
     };
-    let service = Arc::clone(&app.service);
-    let found = tokio::task::spawn_blocking(move || match JobId::parse(&id) {
-        Some(id) => service.job(&id),
-        None => Ok(None),
-    });
-    let found = found.await.map_err(|_| panicked())?;
-    let job = found.map_err(|e| Refusal::storage(&e))?.ok_or_else(|| {
-        Refusal::new(
-            Kind::NotFound,
-            "there is no such job; finished jobs are removed after the time of --keep-jobs",
-        )
-    })?;
+    let holder = holder_of(&request);
+    let job = app.job(id, holder, |_, _| ()).await?;
     // The state so far is the answer when the time is over, and when the service stops.
     let limit = Duration::from_secs_f64(wait);
     if let Ok(Err(stopping)) = timeout(limit, app.finished(&job)).await {
         tracing::debug!(job = job.id.as_str(), ?stopping, "a wait for a job ends");
     }
+    Ok(state_of(&app.service, &job))
+}
+
+async fn withdraw_job(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let holder = holder_of(&request);
+    let withdraw = |service: &Service, job: &Arc<Job>| {
+        service.withdraw(job);
+    };
+    let job = app.job(id, holder, withdraw).await?;
     Ok(state_of(&app.service, &job))
 }
 

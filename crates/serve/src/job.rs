@@ -17,7 +17,7 @@ pub struct Job {
     pub id: JobId,
     /// Time of the request, milliseconds since 1970.
     pub created_unix_ms: u64,
-    /// The client whose quota has its candidates.
+    /// The client that sent it. No other one reaches it, and its quota has the candidates.
     pub holder: Holder,
     /// The candidates, as their answers name them.
     pub asked: Vec<Asked>,

@@ -336,6 +336,7 @@ mod tests {
             request: Request {
                 candidates: (0..candidates).map(candidate).collect(),
                 purpose: Purpose::Screen,
+                dry_run: false,
             },
             created_unix_ms: 5,
             number,

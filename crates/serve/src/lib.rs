@@ -15,7 +15,7 @@
 //! - An infrastructure failure has no reward, and no number stands in for one.
 //! - A request names problems, never paths. Sources run in the jail only.
 //! - Without a token the service answers requests to loopback only. A token has no text form after it was read.
-//! - A session, a task and an idempotency key belong to the token of their request: no other token reaches them.
+//! - A job, a session, a task and an idempotency key belong to the token of their request: no other token reaches them.
 
 mod auth;
 mod best;
@@ -73,7 +73,7 @@ use circumstances::Circumstances;
 use http::App;
 use intake::BODY_TIME;
 use journal::Journal;
-use mcp::{Budget, Explain, Tools, explain_by};
+use mcp::{Explain, Tools, explain_by};
 use program::Judge;
 use service::Service;
 use station::Station;
@@ -95,7 +95,7 @@ pub struct Basis {
     pub most_waiting: usize,
     /// Age at which finished jobs and results are removed.
     pub keep: Duration,
-    /// The budget of agents.
+    /// The budget of the agents of a token.
     pub limits: Limits,
 }
 
@@ -180,7 +180,7 @@ impl Opened {
     /// The tools of agents.
     fn tools(&self, limits: Limits) -> Tools {
         let explain = Arc::clone(&self.explain);
-        Tools::new(Arc::clone(&self.service), Budget::new(limits), explain)
+        Tools::new(Arc::clone(&self.service), limits, explain)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`message`] reads messages of JSON-RPC 2.0 and answers those that need no evaluation; it is pure. [`tools`] is the table of
 //! the tools, [`arguments`] and [`results`] have what goes in and comes out. [`calls`] performs calls on the service,
-//! [`asking`] waits for their evaluations, and [`budget`] limits what a session may use. [`comparison`] ranks programs,
+//! [`asking`] waits for their evaluations, and [`budget`] limits what a client may use. [`comparison`] ranks programs,
 //! [`explain`] knows every reason of a refusal, and [`builds`] asks the compile stage about builds. [`stdio`] speaks the protocol over standard input and output, [`http`] over
 //! HTTP.
 //!
@@ -29,7 +29,7 @@ mod results;
 mod stdio;
 mod tools;
 
-pub use budget::{Budget, Limits};
+pub use budget::Limits;
 pub use builds::{Explain, explain_by};
 pub use calls::Tools;
 pub use stdio::serve;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::describe::{Described, Health, Listed};
 use crate::refusal::{KINDS, ProblemDetails};
 use crate::trainers::{OpenRlhf, OpenRlhfRewards, Slime};
-use crate::wire::{Answer, JobState, Request};
+use crate::wire::{Answer, DryRun, JobState, Request};
 
 /// The document that `GET /v1/openapi.json` returns.
 pub fn document() -> Value {
@@ -62,6 +62,7 @@ fn paths(generator: &mut SchemaGenerator) -> Map<String, Value> {
     let request = generator.subschema_for::<Request>();
     let answer = generator.subschema_for::<Answer>();
     let job = generator.subschema_for::<JobState>();
+    let foretold = generator.subschema_for::<DryRun>();
     let listed = generator.subschema_for::<Listed>();
     let described = generator.subschema_for::<Described>();
     let health = generator.subschema_for::<Health>();
@@ -82,10 +83,10 @@ fn paths(generator: &mut SchemaGenerator) -> Map<String, Value> {
             "parameters": [key],
             "requestBody": body(&request),
             "responses": { "200": {
-                "description": "The answers in the order of the candidates, each as it comes",
+                "description": "The answers in the order of the candidates, each as it comes; of a dry run, what would be done",
                 "content": {
                     "application/x-ndjson": { "schema": answer },
-                    "application/json": { "schema": { "type": "array", "items": answer } },
+                    "application/json": { "schema": { "oneOf": [{ "type": "array", "items": answer }, foretold] } },
                 },
             } },
         } },
@@ -94,11 +95,19 @@ fn paths(generator: &mut SchemaGenerator) -> Map<String, Value> {
             "summary": "Evaluate programs, and ask for the answers later",
             "parameters": [key],
             "requestBody": body(&request),
-            "responses": { "202": content("The job", &job), "200": content("The job, which is done", &job) },
+            "responses": {
+                "202": content("The job", &job),
+                "200": content("The job, which is done; of a dry run, what would be done", &json!({ "oneOf": [job, foretold] })),
+            },
         } },
-        "/v1/jobs/{id}": { "get": {
+        "/v1/jobs/{id}": { "delete": {
+            "operationId": "withdrawJob",
+            "summary": "Withdraw the candidates of a job that have no answer",
+            "parameters": [path("id")],
+            "responses": { "200": content("The job, which is done", &job) },
+        }, "get": {
             "operationId": "showJob",
-            "summary": "Show a job and its answers so far",
+            "summary": "Show a job of the token and its answers so far",
             "parameters": [
                 path("id"),
                 {
@@ -232,7 +241,7 @@ mod tests {
                 assert!(operation["responses"]["default"].is_object(), "{place}");
             }
         }
-        assert_eq!(names.len(), 22);
+        assert_eq!(names.len(), 23);
     }
 
     #[test]

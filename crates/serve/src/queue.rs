@@ -3,7 +3,7 @@
 //! One program is evaluated at a time, in the order in which programs were first asked for. A program that several
 //! candidates ask for is evaluated once for all of them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::time::Duration;
 
@@ -155,16 +155,37 @@ impl<K: Clone + Eq + Hash, J: Clone + Eq> Queue<K, J> {
 
     /// Expected time until all programs are decided, seconds.
     pub fn seconds(&self, now: Duration) -> f64 {
-        self.ahead(now).map(|(_, seconds)| seconds).sum()
+        self.ahead(now).map(|(_, _, seconds)| seconds).sum()
     }
 
     /// The wait of a job at `now`; none if it waits for no program.
     pub fn wait_of(&self, job: &J, now: Duration) -> Option<Wait> {
+        self.wait_where(now, |_, wanted| {
+            wanted.by.iter().any(|(other, _)| other == job)
+        })
+    }
+
+    /// The wait of a job that would ask for these programs at `now`; none without programs.
+    pub fn wait_for(&self, keys: &HashSet<K>, purpose: Purpose, now: Duration) -> Option<Wait> {
+        let known = self.wait_where(now, |key, _| keys.contains(key));
+        let new = keys.iter().filter(|key| !self.wanted.contains_key(*key));
+        let new = new.count();
+        if new == 0 {
+            return known;
+        }
+        Some(Wait {
+            position: known.map_or(self.len(), |wait| wait.position),
+            seconds: self.seconds(now) + self.pace.of(purpose) * new as f64,
+        })
+    }
+
+    /// The wait of a job that asked for the programs of which `is_asked` holds.
+    fn wait_where(&self, now: Duration, is_asked: impl Fn(&K, &Wanted<J>) -> bool) -> Option<Wait> {
         let mut found = None;
         let mut sum = 0.0;
-        for (place, (wanted, seconds)) in self.ahead(now).enumerate() {
+        for (place, (key, wanted, seconds)) in self.ahead(now).enumerate() {
             sum += seconds;
-            if wanted.by.iter().any(|(other, _)| other == job) {
+            if is_asked(key, wanted) {
                 let position = found.map_or(place, |wait: Wait| wait.position);
                 found = Some(Wait {
                     position,
@@ -176,15 +197,16 @@ impl<K: Clone + Eq + Hash, J: Clone + Eq> Queue<K, J> {
     }
 
     /// The running program and those that wait, in order, with the seconds that each is expected to take from `now` on.
-    fn ahead(&self, now: Duration) -> impl Iterator<Item = (&Wanted<J>, f64)> {
+    fn ahead(&self, now: Duration) -> impl Iterator<Item = (&K, &Wanted<J>, f64)> {
         let running = self.running.iter().filter_map(move |(key, began)| {
             let wanted = self.wanted.get(key)?;
             let passed = now.saturating_sub(*began).as_secs_f64();
-            Some((wanted, (self.pace.of(wanted.purpose) - passed).max(0.0)))
+            let seconds = (self.pace.of(wanted.purpose) - passed).max(0.0);
+            Some((key, wanted, seconds))
         });
         let waiting = self.waiting.iter().filter_map(|key| {
             let wanted = self.wanted.get(key)?;
-            Some((wanted, self.pace.of(wanted.purpose)))
+            Some((key, wanted, self.pace.of(wanted.purpose)))
         });
         running.chain(waiting)
     }
@@ -265,6 +287,25 @@ mod tests {
         queue.next(at(11));
         queue.ended(at(99), false);
         assert_eq!(wait(&queue, 1, at(99)), of(0, 20.0), "a cached result");
+    }
+
+    #[test]
+    fn the_wait_that_is_foretold_is_the_one_that_comes() {
+        let mut queue = Queue::<&str, u32>::default();
+        queue.push("a", Purpose::Certify, (1, 0));
+        queue.push("b", Purpose::Rank, (1, 1));
+        queue.push("c", Purpose::Rank, (1, 2));
+        assert_eq!(queue.next(at(0)), Some("a"));
+        let cases = [vec![], vec!["b"], vec!["d", "e"], vec!["c", "f"]];
+        for (job, keys) in (2..).zip(cases) {
+            let set = keys.iter().copied().collect();
+            let foretold = queue.wait_for(&set, Purpose::Rank, at(3));
+            for (index, key) in keys.into_iter().enumerate() {
+                queue.push(key, Purpose::Rank, (job, index));
+            }
+            assert_eq!(queue.wait_of(&job, at(3)), foretold, "{set:?}");
+            assert_eq!(foretold.is_some(), job > 2);
+        }
     }
 
     proptest! {

@@ -31,7 +31,8 @@ use crate::refusal::{Kind, MOST_MISTAKES, Mistake, Refusal};
 use crate::repeats::Repeats;
 use crate::station::unix_ms;
 use crate::wire::{
-    Answer, Candidate, JobState, LONGEST_ID, MOST_CANDIDATES, Outcome, Purpose, Request, Status,
+    Answer, Candidate, DryRun, JobState, LONGEST_ID, MOST_CANDIDATES, Outcome, Purpose, Request,
+    Status,
 };
 
 /// Number of finished jobs that stay in memory. Older ones are read from the folder.
@@ -190,20 +191,12 @@ impl Service {
                 }
             }
         }
-        let (waiting, number) = {
+        self.check_room(units.len(), holder)?;
+        let number = {
             let mut state = lock(&self.state);
             state.number += 1;
-            (state.queue.len(), state.number)
+            state.number
         };
-        if waiting + units.len() > self.most_waiting {
-            let detail = format!(
-                "{waiting} programs wait, and the service lets {} wait at most; try again later, or with fewer candidates",
-                self.most_waiting
-            );
-            let seconds = self.queue_seconds().ceil().clamp(1.0, 60.0) as u64;
-            return Err(Refusal::new(Kind::Unavailable, detail).retry_after(seconds));
-        }
-        self.quotas.check(holder, units.len(), unix_ms())?;
         let candidates = request.candidates.iter();
         let asked = (0..).zip(candidates).map(|(n, c)| asked(n, c, &request));
         let job = Job::new(JobId::random(), unix_ms(), holder, asked.collect());
@@ -229,6 +222,51 @@ impl Service {
             })?;
         self.enqueue(&job, (0..).zip(units).collect());
         Ok((job, false))
+    }
+
+    /// Checks that the queue and the quota of a client have room for so many candidates.
+    fn check_room(&self, candidates: usize, holder: Holder) -> Result<(), Refusal> {
+        let (waiting, _) = self.waiting();
+        if waiting + candidates > self.most_waiting {
+            let detail = format!(
+                "{waiting} programs wait, and the service lets {} wait at most; try again later, or with fewer candidates",
+                self.most_waiting
+            );
+            let seconds = self.queue_seconds().ceil().clamp(1.0, 60.0) as u64;
+            return Err(Refusal::new(Kind::Unavailable, detail).retry_after(seconds));
+        }
+        self.quotas.check(holder, candidates, unix_ms())
+    }
+
+    /// What a client's request would do if it were submitted now.
+    ///
+    /// # Errors
+    /// As [`Service::submit`].
+    pub fn foretell(&self, request: &Request, holder: Holder) -> Result<DryRun, Refusal> {
+        let units = self.units(request)?;
+        if self.stopping.is_cancelled() {
+            return Err(Refusal::stopping());
+        }
+        self.check_room(units.len(), holder)?;
+        let unknown = self.unknown(&units);
+        let now = self.began.elapsed();
+        let wait = lock(&self.state)
+            .queue
+            .wait_for(&unknown, request.purpose, now);
+        let mut problems: Vec<String> = Vec::new();
+        for candidate in &request.candidates {
+            if !problems.contains(&candidate.problem) {
+                problems.push(candidate.problem.clone());
+            }
+        }
+        Ok(DryRun {
+            problems,
+            purpose: request.purpose,
+            candidates: units.len(),
+            evaluations: unknown.len(),
+            position: wait.map(|wait| wait.position),
+            expected_wait_seconds: wait.map(|wait| wait.seconds),
+        })
     }
 
     /// Makes a job of a request, or finds the job of the request that it repeats: of one by the same client with the same digest
@@ -259,19 +297,25 @@ impl Service {
 
     /// Number of different programs of a request whose result is not known, and the expected time of their evaluations.
     pub fn unknown_of(&self, request: &Request) -> (u32, Duration) {
-        let now = unix_ms();
         let candidates = request.candidates.iter();
         let units = candidates.filter_map(|candidate| self.unit(candidate, request).ok());
-        let unknown = units.filter_map(|unit| match unit {
-            Unit::Program(program) if self.cache.look_up(&program, now).is_none() => {
+        let units: Vec<Unit> = units.collect();
+        let count = self.unknown(&units).len();
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let usual = lock(&self.state).queue.usual(request.purpose);
+        (count, usual.saturating_mul(count))
+    }
+
+    /// The different programs whose results are not known.
+    fn unknown(&self, units: &[Unit]) -> HashSet<Digest> {
+        let now = unix_ms();
+        let unknown = units.iter().filter_map(|unit| match unit {
+            Unit::Program(program) if self.cache.look_up(program, now).is_none() => {
                 Some(program.key().clone())
             }
             Unit::Program(_) | Unit::Decided(_) => None,
         });
-        let count = unknown.collect::<HashSet<_>>().len();
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        let usual = lock(&self.state).queue.usual(request.purpose);
-        (count, usual.saturating_mul(count))
+        unknown.collect()
     }
 
     /// All candidates of a request, checked.
@@ -444,6 +488,15 @@ impl Service {
         let job = Job::new(kept.id, created, holder, asked.collect());
         let whole = job.add(kept.answers.into_iter().map(Arc::new).collect());
         Ok(whole.then(|| Arc::new(job)))
+    }
+
+    /// A job by its id, if it is this client's.
+    ///
+    /// # Errors
+    /// As [`Service::job`].
+    pub fn job_of(&self, id: &JobId, holder: Holder) -> io::Result<Option<Arc<Job>>> {
+        let job = self.job(id)?;
+        Ok(job.filter(|job| job.holder.is(holder)))
     }
 
     /// The state of a job.

@@ -147,6 +147,7 @@ impl OpenRlhf {
         Ok(wire::Request {
             candidates,
             purpose: task.purpose,
+            dry_run: false,
         })
     }
 }
@@ -163,6 +164,7 @@ impl Slime {
         Ok(wire::Request {
             candidates: vec![candidate],
             purpose: task.purpose,
+            dry_run: false,
         })
     }
 }

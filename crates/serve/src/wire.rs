@@ -57,6 +57,26 @@ pub struct Request {
     /// The standard of the measurements.
     #[serde(default)]
     pub purpose: Purpose,
+    /// Check the request and say what would be done, without doing it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+}
+
+/// The answer to a request with `dry_run`: what the request without it would do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DryRun {
+    /// The problems, each once, in the order of the candidates.
+    pub problems: Vec<String>,
+    /// The standard of the measurements.
+    pub purpose: Purpose,
+    /// Number of candidates.
+    pub candidates: usize,
+    /// Number of different programs whose result is not known.
+    pub evaluations: usize,
+    /// Number of evaluations before the first of these; null without any.
+    pub position: Option<usize>,
+    /// Expected time until the last of these ends, seconds; null without any.
+    pub expected_wait_seconds: Option<f64>,
 }
 
 /// A program to evaluate. It has either `source` or `answer`.
@@ -284,5 +304,13 @@ mod tests {
         let text = r#"{"candidates":[{"problem":"dgemm","sorce":"x"}]}"#;
         let error = serde_json::from_str::<Request>(text).unwrap_err();
         assert!(error.to_string().contains("`sorce`"), "{error}");
+    }
+
+    #[test]
+    fn a_request_that_is_no_dry_run_does_not_say_so() {
+        let text = r#"{"candidates":[],"purpose":"rank"}"#;
+        let request: Request = serde_json::from_str(text).unwrap();
+        assert!(!request.dry_run);
+        assert_eq!(serde_json::to_string(&request).unwrap(), text);
     }
 }

@@ -191,7 +191,7 @@ class Evaluator:
         batch = list(candidates)
         for first in range(0, len(batch), MOST_CANDIDATES):
             part = batch[first : first + MOST_CANDIDATES]
-            body = json.dumps({"candidates": [c.as_json() for c in part], "purpose": purpose or self.purpose}).encode()
+            body = self._body(part, purpose)
             for raw in self._answers(body, len(part)):
                 yield Result.of(raw, first + raw["index"])
 
@@ -206,23 +206,40 @@ class Evaluator:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(None, lambda: self.evaluate_many(batch, purpose))
 
+    def dry_run(self, candidates: Iterable[Candidate], purpose: Optional[str] = None) -> Dict[str, Any]:
+        """Checks one request of these candidates, and says what it would do: number of evaluations, place in the queue, expected wait."""
+        return self._json("POST", "/v1/evaluate", self._body(candidates, purpose, dry_run=True))
+
+    def post(self, path: str, body: Dict[str, Any]) -> Any:
+        """The answer of a route that may be asked again, and that answers with one JSON value."""
+        return self._json("POST", path, json.dumps(body).encode())
+
     def problems(self) -> List[Dict[str, Any]]:
         """All problems of the service."""
-        return self._get("/v1/problems")
+        return self._json("GET", "/v1/problems")
 
     def problem(self, name: str) -> Dict[str, Any]:
         """A problem, with its prototype and the prompt for a model."""
-        return self._get("/v1/problems/" + urllib.parse.quote(name, safe=""))
+        return self._json("GET", "/v1/problems/" + urllib.parse.quote(name, safe=""))
 
     def health(self) -> Dict[str, Any]:
         """The state of the service."""
-        return self._get("/v1/health")
+        return self._json("GET", "/v1/health")
 
-    def _get(self, path: str) -> Any:
+    def _body(self, candidates: Iterable[Candidate], purpose: Optional[str], **more: Any) -> bytes:
+        fields = {"candidates": [c.as_json() for c in candidates], "purpose": purpose or self.purpose, **more}
+        return json.dumps(fields).encode()
+
+    def _json(self, method: str, path: str, body: Optional[bytes] = None) -> Any:
+        """The answer to a request, one JSON value. The request is sent again after each failure that may pass."""
+        headers = {"Accept": "application/json"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+
         def once() -> Any:
             connection = self._connection()
             try:
-                return json.loads(self._request(connection, "GET", path, None, {}).read())
+                return json.loads(self._request(connection, method, path, body, headers).read())
             except (OSError, http.client.HTTPException, ValueError) as error:
                 raise _Again(str(error) or type(error).__name__) from error
             finally:

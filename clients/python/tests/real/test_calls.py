@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asks for rewards by OpenRLHF's own code, and by a request as slime sends it, at the URLs of the how-to page.
+"""Asks for rewards by OpenRLHF's own code, and by a request as slime sends it: at the URLs of the how-to page, and by the client.
 
 OpenRLHF's package imports deepspeed and vLLM, which need a GPU. Its file with the reward call needs neither.
 """
@@ -20,6 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import policy
 import transformers
+from flopsmith import openrlhf, slime
 from pages import HOW_TO, block
 from programs import FAST, WRONG, fenced
 
@@ -55,13 +56,17 @@ class Calls(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             policy.write(pathlib.Path(folder))
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        executor = agent().SingleTurnAgentExecutor([url("openrlhf")])
         parameters = types.SimpleNamespace(max_tokens=64, logprobs=None)
+        executor = agent().SingleTurnAgentExecutor
+        for place in (url("openrlhf"), openrlhf.__file__):
+            with self.subTest(place):
+                self.check(executor([place]), tokenizer, parameters)
 
+    def check(self, executor, tokenizer, parameters):
         def ask(text, prompt=fenced(WRONG), length=512):
             engine = Engine(tokenizer(text, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id])
             # The prompt shows a program, which is not the answer.
-            return asyncio.run(executor.execute(prompt, "", parameters, length, tokenizer, engine))
+            return asyncio.run(executor.execute(prompt, "dot", parameters, length, tokenizer, engine))
 
         fast, none = ask(fenced(FAST)), ask("<pad>")
         self.assertGreater(fast["reward"][0], 0, fast)
@@ -81,6 +86,10 @@ class Calls(unittest.TestCase):
 
         self.assertGreater(ask(FAST), 0)
         self.assertEqual(ask(WRONG), -0.1)
+        samples = [types.SimpleNamespace(prompt="write", response=fenced(program), label="dot") for program in (FAST, WRONG)]
+        fast, wrong = asyncio.run(slime.reward(None, samples))
+        self.assertGreater(fast, 0)
+        self.assertEqual(wrong, -0.1)
 
 
 if __name__ == "__main__":

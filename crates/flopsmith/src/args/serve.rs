@@ -102,7 +102,7 @@ pub struct Evaluating {
 #[derive(Debug, ClapArgs)]
 pub struct Budget {
     /// Evaluate at most this many programs for agents, over all their calls of tools; without it there is no limit. Programs
-    /// that were evaluated before do not count.
+    /// that were evaluated before do not count. Over HTTP each token has its own number.
     #[arg(
         long,
         value_name = "N",
@@ -111,7 +111,7 @@ pub struct Budget {
     )]
     max_evaluations: Option<u64>,
     /// Evaluate programs for agents for at most this time in all, e.g. 30m (a bare number is seconds); without it there is no
-    /// limit. A call that is not expected to fit is refused.
+    /// limit. A call that is not expected to fit is refused. Over HTTP each token has its own time.
     #[arg(
         long,
         value_name = "TIME",

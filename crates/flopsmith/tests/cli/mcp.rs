@@ -186,17 +186,18 @@ fn an_agent_evaluates_programs_and_learns_what_to_do_next() {
 #[test]
 fn an_agent_asks_how_its_program_was_built() {
     let place = tempfile::tempdir().unwrap();
-    // Questions are no evaluations.
-    let mut agent = Agent::start(place.path(), &["--max-evaluations", "1"]);
+    // Each question counts as an evaluation.
+    let mut agent = Agent::start(place.path(), &["--max-evaluations", "5"]);
     let ask =
         |source: &str, what: &str| json!({ "problem": "dgemm", "source": source, "what": what });
-    for (what, part) in [
-        ("remarks", "kernel.c:3:"),
-        ("assembly", "The innermost loop with the most arithmetic"),
+    for (what, part, left) in [
+        ("remarks", "kernel.c:3:", 4),
+        ("assembly", "The innermost loop with the most arithmetic", 3),
     ] {
         let explained = agent.result("explain_build", &ask(GOOD, what));
         let text = explained["text"].as_str().unwrap();
         assert!(text.contains(part) && text.len() < 9000, "{text}");
+        assert_eq!(explained["budget"]["evaluations"], left);
     }
     let (analysed, _) = agent.call("explain_build", &ask(GOOD, "throughput"));
     let numbered = (14..=30).map(|number| format!("llvm-mca-{number}"));

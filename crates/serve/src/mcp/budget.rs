@@ -1,9 +1,12 @@
-//! The budget of a session: how many programs may be evaluated, and for how long. Pure: time comes in.
+//! Budgets of clients: how many programs may be evaluated, and for how long. Pure: time comes in.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::results::Left;
+use crate::auth::Holder;
+use crate::job::lock;
 
 /// The limits of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,6 +43,65 @@ pub struct Budget {
     used: Mutex<Used>,
 }
 
+/// The budgets of all clients: each token has one of its own, and clients without a token share one.
+#[derive(Debug, Default)]
+pub struct Budgets {
+    limits: Limits,
+    /// The tokens of a service are bounded, and so is this.
+    by: Mutex<HashMap<Holder, Arc<Budget>>>,
+}
+
+impl Budgets {
+    /// Budgets with these limits, of which nothing is used.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            by: Mutex::default(),
+        }
+    }
+
+    /// The budget of a client.
+    pub fn of(&self, holder: Holder) -> Arc<Budget> {
+        let mut by = lock(&self.by);
+        let budget = by.entry(holder);
+        Arc::clone(budget.or_insert_with(|| Arc::new(Budget::new(self.limits))))
+    }
+}
+
+/// The share of a call outside the queue. The end of this value settles it.
+pub struct Reserved {
+    budget: Arc<Budget>,
+    share: Share,
+    used: Share,
+}
+
+impl Reserved {
+    /// Reserves the share of a call.
+    ///
+    /// # Errors
+    /// As [`Budget::take`].
+    pub fn of(budget: &Arc<Budget>, share: Share) -> Result<Self, String> {
+        budget.take(share)?;
+        Ok(Self {
+            budget: Arc::clone(budget),
+            share,
+            used: Share::default(),
+        })
+    }
+
+    /// Settles with what the call used. Without this the call used nothing.
+    pub fn settle(mut self, used: Share) {
+        self.used = used;
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let Share { programs, time } = self.used;
+        self.budget.settle(self.share, programs, time);
+    }
+}
+
 /// The advice to an agent whose budget does not suffice.
 const GO_ON: &str = "go on with the results that you have (best_programs shows them, and programs that were evaluated before cost nothing), or ask your user for a larger budget";
 
@@ -53,7 +115,7 @@ impl Budget {
     }
 
     fn used(&self) -> MutexGuard<'_, Used> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.used)
     }
 
     /// Reserves the share of a call. Programs that are known need no budget.
@@ -144,6 +206,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::auth::Token;
 
     fn share(programs: u64, seconds: u64) -> Share {
         Share {
@@ -210,6 +273,38 @@ mod tests {
         // Known results need no time.
         budget.take(share(0, 0)).unwrap();
         assert_eq!(Budget::default().left(), None);
+    }
+
+    #[test]
+    fn a_token_has_a_budget_of_its_own() {
+        let limits = Limits {
+            evaluations: Some(1),
+            time: None,
+        };
+        let budgets = Budgets::new(limits);
+        let tokens = Token::new("0123456789abcdef\nfedcba9876543210").unwrap();
+        let holder = |header: &str| tokens.holder(Some(header.as_bytes())).unwrap();
+        let first = holder("Bearer 0123456789abcdef");
+        let second = holder("Bearer fedcba9876543210");
+        for holder in [first, second, Holder::default()] {
+            budgets.of(holder).take(share(1, 0)).unwrap();
+            assert!(budgets.of(holder).take(share(1, 0)).is_err());
+        }
+    }
+
+    #[test]
+    fn a_reserved_share_that_is_not_used_is_given_back() {
+        let budget = Arc::new(Budget::new(Limits {
+            evaluations: Some(1),
+            time: Some(Duration::from_secs(10)),
+        }));
+        let reserved = Reserved::of(&budget, share(1, 4)).unwrap();
+        assert!(Reserved::of(&budget, share(1, 0)).is_err());
+        drop(reserved);
+        let reserved = Reserved::of(&budget, share(1, 4)).unwrap();
+        reserved.settle(share(1, 3));
+        let left = budget.left().unwrap();
+        assert_eq!((left.evaluations, left.seconds), (Some(0), Some(7.0)));
     }
 
     proptest! {

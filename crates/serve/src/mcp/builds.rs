@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::results::refused;
+use super::results::{Left, refused};
 use crate::station;
 use crate::wire::Outcome;
 
@@ -41,23 +41,26 @@ pub struct BuildExplained {
     pub reason: Option<String>,
     /// Text of the compiler or the checks about a program that could not be built; data that quotes the program.
     pub diagnostics: String,
+    /// The budget that is left; null without a limit.
+    pub budget: Option<Left>,
 }
 
 impl BuildExplained {
-    /// The result of a question.
-    pub fn of(question: Question, answer: Result<String, Failure>) -> Self {
+    /// The result of a question, with the rest of the budget.
+    pub fn of(question: Question, answer: Result<String, Failure>, left: Option<Left>) -> Self {
         match answer {
             Ok(text) => Self {
                 summary: about(question).to_owned(),
                 text: Some(text),
                 reason: None,
                 diagnostics: String::new(),
+                budget: left,
             },
-            Err(failure) => Self::failed(failure),
+            Err(failure) => Self::failed(failure, left),
         }
     }
 
-    fn failed(failure: Failure) -> Self {
+    fn failed(failure: Failure, left: Option<Left>) -> Self {
         let diagnostics = match &failure {
             Failure::Candidate { detail, .. }
             | Failure::Infrastructure { detail, .. }
@@ -76,6 +79,7 @@ impl BuildExplained {
             text: None,
             reason: Some(reason.to_owned()),
             diagnostics,
+            budget: left,
         }
     }
 }

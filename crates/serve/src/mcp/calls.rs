@@ -1,10 +1,11 @@
 //! Calls of tools on the service.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use flopsmith_evaluate::Question;
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::harmless;
+use flopsmith_protocol::{Failure, harmless};
 use flopsmith_run::digits::{four, share};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,7 +17,7 @@ use super::arguments::{
     Problems, Roofline, arguments,
 };
 use super::asking::Asking;
-use super::budget::Budget;
+use super::budget::{Budget, Budgets, Limits, Reserved, Share};
 use super::builds::{self, BuildExplained, Explain};
 use super::comparison::compared;
 use super::explain;
@@ -34,10 +35,18 @@ use crate::wire::{Answer, Candidate, Purpose, Request};
 /// Length of the longest text about a mistake, bytes.
 const LONGEST_WORDS: usize = 4000;
 
+/// What a question about a build is expected to use: one program, and the time of a build.
+const QUESTION: Share = Share {
+    programs: 1,
+    time: Duration::from_secs(1),
+};
+
 /// The tools, on a service.
 #[derive(Clone)]
 pub struct Tools {
     service: Arc<Service>,
+    budgets: Arc<Budgets>,
+    /// That of the holder.
     budget: Arc<Budget>,
     explain: Explain,
     /// The turn of a question about a build. At most one such question waits for the machine, so that evaluations take turns with
@@ -63,20 +72,27 @@ pub struct Client<'a> {
 }
 
 impl Tools {
-    /// The tools on a service, limited by a budget. `explain` answers questions about builds.
-    pub fn new(service: Arc<Service>, budget: Budget, explain: Explain) -> Self {
+    /// The tools on a service, within these limits for each client. `explain` answers questions about builds.
+    pub fn new(service: Arc<Service>, limits: Limits, explain: Explain) -> Self {
+        let holder = Holder::default();
+        let budgets = Budgets::new(limits);
         Self {
             service,
-            budget: Arc::new(budget),
+            budget: budgets.of(holder),
+            budgets: Arc::new(budgets),
             explain,
             question: Arc::default(),
-            holder: Holder::default(),
+            holder,
         }
     }
 
-    /// The same tools for this client.
+    /// The same tools for this client, with its budget.
     pub fn of(self, holder: Holder) -> Self {
-        Self { holder, ..self }
+        Self {
+            budget: self.budgets.of(holder),
+            holder,
+            ..self
+        }
     }
 
     /// The service.
@@ -205,6 +221,7 @@ impl Tools {
         let request = Request {
             candidates: candidates.collect(),
             purpose: asked.purpose,
+            dry_run: false,
         };
         let answers = self.answers(request, client).await?;
         let roof = self.roof(problem, asked.purpose).await;
@@ -296,15 +313,23 @@ impl Tools {
             if let Some(why) = lacks {
                 return Err(format!("{why} Ask for `assembly`, or tell your user."));
             }
+            let reserved = Reserved::of(&self.budget, QUESTION)?;
             let first = Arc::clone(&self.question).lock_owned().await;
             let turn = self.service.turn().await;
-            let explain = Arc::clone(&self.explain);
+            let (explain, budget) = (Arc::clone(&self.explain), Arc::clone(&self.budget));
             self.blocking(move |_| {
-                // A build that nobody waits for any more goes on to its end, and keeps its turn.
+                // A build that nobody waits for any more goes on to its end, keeps its turn and counts.
                 let _turns = (first, turn);
                 let language = asked.language.unwrap_or(problem.language);
+                let began = Instant::now();
                 let answer = explain(question, language, &problem, &asked.source);
-                Ok(BuildExplained::of(question, answer))
+                // As an evaluation: a failure of the machine says nothing about the program.
+                let counts = matches!(answer, Ok(_) | Err(Failure::Candidate { .. }));
+                reserved.settle(Share {
+                    programs: u64::from(counts),
+                    time: began.elapsed(),
+                });
+                Ok(BuildExplained::of(question, answer, budget.left()))
             })
             .await
         };
@@ -342,6 +367,7 @@ impl Tools {
         let request = Request {
             candidates: vec![candidate],
             purpose,
+            dry_run: false,
         };
         let answers = self.answers(request, client).await?;
         answers.into_iter().next().ok_or_else(panicked)

@@ -131,7 +131,7 @@ static TABLE: [About; 8] = [
         title: "Explain a build",
         description: "Builds a program as `evaluate` does, without running it, and shows one of: the compiler's remarks on the loops \
                       that it vectorised or did not, the hot loop in assembly, or the static throughput of that loop by llvm-mca. \
-                      Uses no budget; waits for the evaluation that is under way.",
+                      Counts as one evaluation; waits for the evaluation that is under way.",
         arguments: schema::<ExplainBuild>,
         result: schema::<BuildExplained>,
         only_reads: true,

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use super::*;
 
 mod builds;
+mod quotes;
 
 /// Length of the longest message in these tests, bytes.
 const MOST: usize = 1 << 16;
@@ -25,11 +26,7 @@ impl Agent {
     fn start(folder: &Path, options: Options) -> Self {
         let limits = options.limits;
         let server = Server::start(folder, options);
-        let tools = Tools::new(
-            Arc::clone(&server.service),
-            Budget::new(limits),
-            explain(&server.seen),
-        );
+        let tools = Tools::new(Arc::clone(&server.service), limits, explain(&server.seen));
         let (ours, theirs) = UnixStream::pair().unwrap();
         theirs.set_nonblocking(true).unwrap();
         let served = std::thread::spawn(move || {
@@ -561,7 +558,7 @@ fn agents_reach_the_tools_over_http() {
         (&last["id"], &last["result"]["structuredContent"]["ratio"]),
         (&json!(2), &json!(7.0))
     );
-    // The budget is that of all clients.
+    // Clients without a token share one budget.
     let reply = ask(&[], &call(2, "evaluate", right(8)));
     assert_eq!(reply.header("content-type"), Some("application/json"));
     assert_eq!(reply.json()["result"]["isError"], true, "{reply:?}");
@@ -599,6 +596,33 @@ fn agents_reach_the_tools_over_http() {
     );
     assert_eq!(server.get("/mcp").refused(405), "wrong-method");
     assert_eq!(*server.seen.lock().unwrap(), ["right 7"]);
+}
+
+#[test]
+fn each_token_has_a_budget_of_its_own() {
+    let place = tempfile::tempdir().unwrap();
+    let options = Options {
+        token: Some("0123456789abcdef\nfedcba9876543210\n"),
+        limits: Limits {
+            evaluations: Some(1),
+            time: None,
+        },
+        ..Options::default()
+    };
+    let server = Server::start(place.path(), options);
+    let ask = |token: &str, gflops: u32| {
+        let header = format!("Authorization: Bearer {token}");
+        let call = call(1, "evaluate", right(gflops)).to_string();
+        let reply = server.ask("POST /mcp", &[&header], &call);
+        reply.json()["result"].clone()
+    };
+    let left = |result: &Value| result["structuredContent"]["budget"]["evaluations"].clone();
+    assert_eq!(left(&ask(TOKEN, 1)), 0);
+    assert_eq!(ask(TOKEN, 2)["isError"], true);
+    // What one token used is there for the other one.
+    assert_eq!(left(&ask("fedcba9876543210", 3)), 0);
+    assert_eq!(ask("fedcba9876543210", 4)["isError"], true);
+    assert_eq!(*server.seen.lock().unwrap(), ["right 1", "right 3"]);
 }
 
 #[test]

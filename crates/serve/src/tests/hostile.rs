@@ -200,6 +200,75 @@ fn a_key_of_another_token_is_another_key() {
 }
 
 #[test]
+fn a_job_is_that_of_its_token_also_after_a_restart() {
+    let place = tempfile::tempdir().unwrap();
+    let server = shared(place.path());
+    let ask = |server: &Server, token: &str, head: &str| server.ask(head, &[&bearer(token)], "");
+    let body = programs(&["right 40"]).to_string();
+    let begun = server.ask("POST /v1/jobs", &[&bearer(TOKEN)], &body);
+    let job = begun.header("location").unwrap().to_owned();
+    let unknown = format!("/v1/jobs/{}", "0".repeat(32));
+    let heads = ["GET", "DELETE"].map(|method| format!("{method} {job}"));
+    let is_hidden = |server: &Server| {
+        for head in &heads {
+            let stolen = ask(server, OTHER, head);
+            let missing = ask(server, OTHER, &head.replace(&job, &unknown));
+            // The refusal does not tell whether there is such a job.
+            let stolen = (stolen.refused(404), stolen.body);
+            assert_eq!(stolen, (missing.refused(404), missing.body));
+        }
+    };
+    is_hidden(&server);
+    let waited = format!("{}?wait=25", heads[0]);
+    let done = ask(&server, TOKEN, &waited).json();
+    assert_eq!(done["results"][0]["gflops"], 40.0, "{done}");
+    drop(server);
+    let server = shared(place.path());
+    is_hidden(&server);
+    assert_eq!(ask(&server, TOKEN, &heads[0]).json(), done);
+    // A service without tokens is none of the token's.
+    drop(server);
+    let server = Server::start(place.path(), Options::default());
+    assert_eq!(server.get(&job).refused(404), "not-found");
+}
+
+#[test]
+fn only_its_token_withdraws_a_job() {
+    let place = tempfile::tempdir().unwrap();
+    let (open, mut options) = gate();
+    options.token = Some("0123456789abcdef\nfedcba9876543210\n");
+    let server = Server::start(place.path(), options);
+    let begin = |sources: &[&str]| {
+        let body = programs(sources).to_string();
+        let begun = server.ask("POST /v1/jobs", &[&bearer(TOKEN)], &body);
+        begun.header("location").unwrap().to_owned()
+    };
+    let first = begin(&["right 1"]);
+    let second = begin(&["right 2", "right 3"]);
+    wait_until(|| server.service.waiting() == (3, true));
+    let delete = format!("DELETE {second}");
+    let stolen = server.ask(&delete, &[&bearer(OTHER)], "");
+    assert_eq!(stolen.refused(404), "not-found");
+    assert_eq!(server.service.waiting(), (3, true));
+    for _ in 0..2 {
+        // The second time there is nothing left to withdraw.
+        let withdrawn = server.ask(&delete, &[&bearer(TOKEN)], "");
+        assert_eq!(withdrawn.status, 200, "{withdrawn:?}");
+        let state = withdrawn.json();
+        assert_eq!(state["status"], "done", "{state}");
+        let results = state["results"].as_array().unwrap();
+        assert_eq!(column(results, "reason"), ["shutdown"; 2]);
+        assert_eq!(column(results, "reward"), [json!(null), json!(null)]);
+    }
+    assert_eq!(server.service.waiting(), (1, true));
+    open.send(()).unwrap();
+    let waited = format!("GET {first}?wait=25");
+    let done = server.ask(&waited, &[&bearer(TOKEN)], "").json();
+    assert_eq!(done["status"], "done", "{done}");
+    assert_eq!(*server.seen.lock().unwrap(), ["right 1"]);
+}
+
+#[test]
 fn nobody_answers_in_the_session_of_somebody_else() {
     let place = tempfile::tempdir().unwrap();
     let server = shared(place.path());

@@ -25,14 +25,7 @@ fn evaluating(place: &Path) -> (Agent, Sender<()>) {
 #[test]
 fn a_build_is_explained_or_the_error_has_its_reason() {
     let place = tempfile::tempdir().unwrap();
-    let options = Options {
-        limits: Limits {
-            evaluations: Some(0),
-            time: None,
-        },
-        ..Options::default()
-    };
-    let mut agent = Agent::start(place.path(), options);
+    let mut agent = Agent::start(place.path(), Options::default());
     for (what, said) in [
         ("remarks", "Remarks of int x;"),
         ("assembly", "Assembly of int x;"),
@@ -54,6 +47,32 @@ fn a_build_is_explained_or_the_error_has_its_reason() {
         let why = agent.result("explain_refusal", json!({ "reason": failed["reason"] }));
         assert!(why["try_next"].is_string(), "{why}");
     }
+    agent.end();
+}
+
+#[test]
+fn a_question_counts_as_an_evaluation_unless_the_machine_failed() {
+    let place = tempfile::tempdir().unwrap();
+    let options = Options {
+        limits: Limits {
+            evaluations: Some(3),
+            time: Some(Duration::from_secs(60)),
+        },
+        ..Options::default()
+    };
+    let mut agent = Agent::start(place.path(), options);
+    for (source, left) in [("int x;", 2), ("jail", 2), ("broken", 1)] {
+        let params = json!({ "name": "explain_build", "arguments": of_build(source, "remarks") });
+        let explained = agent.ask("tools/call", params)["result"]["structuredContent"].clone();
+        assert_eq!(explained["budget"]["evaluations"], left, "{explained}");
+        assert!(explained["budget"]["seconds"].as_f64().unwrap() > 0.0);
+    }
+    let found = agent.result("evaluate", right(1));
+    assert_eq!(found["budget"]["evaluations"], 0);
+    let words = agent.error("explain_build", of_build("int y;", "remarks"));
+    assert!(words.contains("3 of 3 evaluations"), "{words}");
+    let asked = agent.server.seen.lock().unwrap().clone();
+    assert!(!asked.contains(&"Remarks int y;".to_owned()), "{asked:?}");
     agent.end();
 }
 

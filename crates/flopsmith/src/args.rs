@@ -696,9 +696,12 @@ pub enum Model {
             allow_negative_numbers = true
         )]
         repeats: u32,
-        /// Hold the weights in this number format.
-        #[arg(long, value_enum, default_value = "float32")]
-        dtype: Dtype,
+        /// Hold the weights in this number format; in float32 on a CPU and in bfloat16 on a GPU when left out.
+        #[arg(long, value_enum)]
+        dtype: Option<Dtype>,
+        /// Compute on this device: auto (the first GPU if libtorch can use one, else the CPU), cpu, cuda or cuda:N.
+        #[arg(long, value_name = "DEVICE", default_value = "auto")]
+        device: flopsmith_config::Device,
         /// Print the one sample while the model writes it.
         #[arg(long, conflicts_with = "number")]
         stream: bool,

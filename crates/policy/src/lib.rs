@@ -26,6 +26,7 @@ mod checkpoint;
 mod class;
 pub mod config;
 mod decode;
+pub mod device;
 mod draw;
 pub mod dtype;
 mod ending;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_actors::answer::without_program;
-use flopsmith_config::Dtype;
 use flopsmith_evaluate::Evaluator;
 use flopsmith_generator::measured::exercises::{Exercise, Feedback, reward};
 use flopsmith_learner::Judge;
@@ -18,7 +17,7 @@ use flopsmith_run::console::usage;
 use flopsmith_run::{evaluator, paths};
 
 use crate::reasons::{Reason, Unsuccessful};
-use crate::{Reader, open};
+use crate::{Placement, Reader, open};
 
 /// An answer to judge.
 pub struct Answer<'a> {
@@ -156,7 +155,7 @@ impl Rewards {
         recipe: &Path,
         reward_model: Option<&Path>,
         chat: bool,
-        dtype: Dtype,
+        at: Placement,
         allow_weaker_jail: bool,
     ) -> Result<Self> {
         let mut benches = HashMap::new();
@@ -176,7 +175,7 @@ impl Rewards {
                 )));
             }
             (Some(folder), Some(_)) => {
-                let (model, reader) = open(recipe, folder, chat, dtype)?;
+                let (model, reader) = open(recipe, folder, chat, at)?;
                 let judge = Judge::new(model, None).map_err(|e| usage(e.to_string()))?;
                 Some((judge, reader))
             }

@@ -42,6 +42,7 @@ mod model;
 mod origin;
 mod parameters;
 mod pass;
+pub mod plan;
 mod prompt;
 mod quantization;
 mod rope;

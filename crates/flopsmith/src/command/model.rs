@@ -1,4 +1,4 @@
-//! `flopsmith model`: inspects, samples and merges models; `model_serve` serves them.
+//! `flopsmith model`: inspects, samples and merges models; `model_plan` plans their memory, and `model_serve` serves them.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -43,6 +43,19 @@ pub fn run(args: &Model) -> Result<ExitCode> {
                 found.loads.is_ok() && found.tokenizer.is_ok() && found.chat_template.is_ok();
             Ok(ExitCode::from(if usable { exit::OK } else { exit::USAGE }))
         }
+        Model::Plan {
+            folder,
+            gpu,
+            context,
+            group,
+            format,
+        } => super::model_plan::run(&super::model_plan::Asked {
+            folder,
+            gpu_bytes: *gpu,
+            context: *context,
+            group: *group,
+            format: *format,
+        }),
         Model::Merge {
             adapter,
             output,

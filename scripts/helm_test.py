@@ -46,6 +46,14 @@ REFUSED = [
     ([*STORE, KEYS | {"pools": [POOL]}], "pool a: key has to name"),
     ([*STORE, {"pools": [POOL | {"key": "k"}]}], "keys.enabled is false"),
     ([*STORE, "--set", "store.env.PATH=/tmp"], "PATH"),
+    ([*STORE, "--set", "trainer.temporarySpace=much"], "temporarySpace"),
+]
+GPU = {"resources": {"limits": {"memory": "64Gi", "nvidia.com/gpu": 1}}}
+# Values, and the temporary space of the parts with them.
+SPACES = [
+    ({}, {"archive": "16Gi", "trainer": "16Gi", "generator": "16Gi", "pool-cpu": "4Gi"}),
+    ({"trainer": GPU}, {"trainer": "80Gi", "generator": "16Gi"}),
+    ({"trainer": GPU | {"temporarySpace": "200Gi"}, "generator": {"temporarySpace": "20Gi"}}, {"trainer": "200Gi", "generator": "20Gi"}),
 ]
 
 
@@ -131,6 +139,23 @@ def sound(text):
                 wrong.append(f"{document['metadata']['name']}: it lets pods reach any address by {open_to_all[0].get('ports')}")
         if document["kind"] == "ScaledObject" and document["spec"]["scaleTargetRef"]["name"] not in pods:
             wrong.append(f"{document['metadata']['name']}: its scale target does not exist")
+    return wrong
+
+
+def spacious(helm):
+    """Checks the size of the temporary space of each part."""
+    wrong = []
+    for values, wanted in SPACES:
+        rendered = template(helm, *STORE, values)
+        if rendered.returncode != 0:
+            wrong.append(f"the chart cannot be rendered with {values}: {rendered.stderr[-600:]}")
+            continue
+        parts = {document["metadata"]["name"].removeprefix("demo-flopsmith-"): document for document in documents(rendered.stdout) if document["kind"] == "Deployment"}
+        for part, space in wanted.items():
+            volumes = {volume["name"]: volume for volume in parts[part]["spec"]["template"]["spec"]["volumes"]}
+            found = volumes["tmp"]["emptyDir"]["sizeLimit"]
+            if found != space:
+                wrong.append(f"the temporary space of {part} with {values} is {found} instead of {space}")
     return wrong
 
 
@@ -240,6 +265,7 @@ def main():
         rendered = template(helm, *values)
         if rendered.returncode == 0 or words not in rendered.stderr:
             wrong.append(f"the chart has to refuse {values} with `{words}`, and does not: {rendered.stderr[-600:]}")
+    wrong += spacious(helm)
     if wrong:
         sys.exit("\n".join(wrong))
     print(f"{len(examples)} sets of values are right, for Kubernetes {', '.join(VERSIONS)}; the chart refused {len(REFUSED)} contradictions")

@@ -22,7 +22,7 @@ use crate::outcome_cache::Results;
 use crate::pool::{Lease, Pool};
 use crate::stage_failure::StageFailure;
 use crate::supervisor::Excuse;
-use flopsmith_config::Settings;
+use flopsmith_config::{Device, Settings};
 
 /// A stage's job that is held for longer than this hangs. The limit is many times what a job takes, waiting for cores
 /// included.
@@ -138,7 +138,11 @@ impl Host {
     /// The units that a role needs to sample or to train a policy: its share of the GPU and one core, or its share of
     /// the cores.
     pub async fn policy_lease(&self, role: &'static str, settings: &Settings) -> PolicyLease {
-        let Some(gpu) = &self.gpu else {
+        let device = match role {
+            "learn" => settings.learner.device,
+            _ => settings.generator.device,
+        };
+        let Some(gpu) = self.gpu.as_ref().filter(|_| device != Device::Cpu) else {
             let cores = self.policy_cores(settings);
             return PolicyLease {
                 _gpu: None,

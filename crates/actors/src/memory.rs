@@ -46,7 +46,7 @@ pub fn training(words: &str, step: Step, settings: &Settings) -> String {
     if !adapter {
         less.push_str("; with `learner.lora` only an adapter has a gradient and moments");
     }
-    if learner.dtype == Dtype::Float32 {
+    if learner.dtype.is_none_or(|dtype| dtype == Dtype::Float32) {
         less.push_str("; `learner.dtype = \"bfloat16\"` takes half for weights and activations");
     }
     format!(
@@ -190,7 +190,7 @@ mod tests {
         // With an adapter there is no second copy. A setting that is on already is not advised.
         settings.learner.lora = Some(LoraConfig::default());
         settings.learner.activation_checkpointing = true;
-        settings.learner.dtype = Dtype::Bfloat16;
+        settings.learner.dtype = Some(Dtype::Bfloat16);
         let said = training("no memory", step, &settings);
         for part in [
             "second copy",

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::device::Device;
 use crate::dtype::Dtype;
 use crate::pairs::{DpaConfig, RewardModelConfig};
 use crate::ppo::PpoConfig;
@@ -38,9 +39,12 @@ pub struct Alignment {
     /// If true, prompts state the loop nest of the reference, for models such as `models/nests`.
     #[serde(default)]
     pub nest: bool,
-    /// Number format of the weights in training and evaluation.
+    /// Number format of the weights in training and evaluation; that of the device if there is none.
     #[serde(default)]
-    pub dtype: Dtype,
+    pub dtype: Option<Dtype>,
+    /// Device of training and evaluation.
+    #[serde(default, skip_serializing_if = "Device::is_auto")]
+    pub device: Device,
     /// Seed of the drawn programs, of the split, and of the evaluation. Trainings have seeds of their own.
     #[serde(default)]
     pub seed: u64,
@@ -317,6 +321,7 @@ impl Alignment {
             reward_model: Some(rewards),
             chat: self.chat,
             dtype: self.dtype,
+            device: self.device,
             seed,
             steps,
             prompts,

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::algorithm::Algorithm;
 use crate::correction::Correction;
+use crate::device::Device;
 use crate::dtype::Dtype;
 use crate::grpo::GrpoConfig;
 use crate::job::Job;
@@ -69,6 +70,7 @@ pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
             )));
         }
     }
+    check_devices(settings)?;
     check_problems(settings)?;
     check_endpoint(settings)?;
     check_agent(settings)?;
@@ -80,6 +82,21 @@ pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
         .check()
         .map_err(|e| usage(format!("[sqd]: {e}")))?;
     settings.reward.check().map_err(|e| usage(e.to_string()))?;
+    Ok(())
+}
+
+/// Checks that no role with a model has the CPU in a run that needs a GPU. Whether there is a GPU is not known here.
+fn check_devices(settings: &Settings) -> Result<(), Usage> {
+    for (name, device) in [
+        ("generator", settings.generator.device),
+        ("learner", settings.learner.device),
+    ] {
+        if settings.require_gpu && device == Device::Cpu {
+            return Err(usage(format!(
+                "`{name}.device` is \"cpu\", and `require_gpu` refuses to compute there; leave one of them out"
+            )));
+        }
+    }
     Ok(())
 }
 
@@ -352,7 +369,7 @@ fn unread_by_ppo(learner: &GrpoConfig) -> Vec<String> {
     let given = values(learner).into_iter();
     given
         .filter(|(name, value)| {
-            !["dtype", "cores"].contains(&name.as_str()) && usual.get(name) != Some(value)
+            !["dtype", "device", "cores"].contains(&name.as_str()) && usual.get(name) != Some(value)
         })
         .map(|(name, _)| format!("`learner.{name}`"))
         .collect()
@@ -406,8 +423,8 @@ fn check_grpo(settings: &Settings, learner: &GrpoConfig) -> Result<(), Usage> {
     learner
         .check()
         .map_err(|e| usage(format!("[learner]: {e}")))?;
-    // The choice of `auto` is not known here, so only an explicit format counts as half precision.
-    let half = learner.dtype == Dtype::Bfloat16;
+    // The device and the choice of `auto` are not known here, so only an explicit format counts as half precision.
+    let half = learner.dtype == Some(Dtype::Bfloat16);
     learner
         .check_for_weights(half)
         .map_err(|e| usage(format!("[learner]: {e}")))?;

@@ -15,3 +15,13 @@ pub enum Dtype {
     /// bfloat16 if the folder's weights are bfloat16 and the device computes in it; otherwise single precision.
     Auto,
 }
+
+impl Dtype {
+    /// The format that is used on a GPU, or without one, if none is named.
+    pub fn usual(gpu: bool) -> Self {
+        match gpu {
+            true => Dtype::Bfloat16,
+            false => Dtype::Float32,
+        }
+    }
+}

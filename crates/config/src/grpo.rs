@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::correction::Correction;
+use crate::device::Device;
 use crate::dtype::Dtype;
 use crate::range::{OutOfRange, at_least, bad, positive};
 use crate::rates::Fall;
@@ -141,8 +142,13 @@ settings! {
         /// Number format of the weights during training: `float32`, `bfloat16` (half the memory for weights and
         /// activations; masters and moments stay in single precision), or `auto`. `auto` means bfloat16 if the folder's
         /// weights are bfloat16 and the device computes in it. The caller that loads the model applies this setting.
-        /// Default `float32`.
-        pub dtype: Dtype = Dtype::default(),
+        /// Default: `float32` on a CPU, `bfloat16` on a GPU.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub dtype: Option<Dtype> = None,
+        /// Device of the training: `auto` (the first GPU if libtorch can use one, else the CPU), `cpu`, `cuda` or
+        /// `cuda:N`. Where a named GPU cannot be used, the run does not start. Default `auto`.
+        #[serde(skip_serializing_if = "Device::is_auto")]
+        pub device: Device = Device::Auto,
         /// Number of processor cores for the learner. Default: all, or half of them if the same process samples meanwhile
         /// (`generator.steps_ahead`).
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -105,6 +105,7 @@ impl DpaConfig {
             most_skipped: self.most_skipped,
             seed: self.seed,
             lora: self.lora.clone(),
+            full: self.full,
             activation_checkpointing: self.activation_checkpointing,
             workers: self.workers,
         }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::device::Device;
 use crate::dtype::Dtype;
 use crate::pairs::{DpaConfig, RewardModelConfig};
 use crate::ppo::PpoConfig;
@@ -27,9 +28,12 @@ pub struct Examples {
     /// If true, prompts are messages to a chat model.
     #[serde(default)]
     pub chat: bool,
-    /// Number format of the weights during training.
+    /// Number format of the weights during training; that of the device if there is none.
     #[serde(default)]
-    pub dtype: Dtype,
+    pub dtype: Option<Dtype>,
+    /// Device of the training.
+    #[serde(default, skip_serializing_if = "Device::is_auto")]
+    pub device: Device,
     /// Updates between two checkpoints; 0 writes one only when interrupted. Default 100.
     #[serde(default = "hundred")]
     pub checkpoint_every: u64,
@@ -52,9 +56,12 @@ pub struct Pairs {
     /// If true, prompts are messages to a chat model.
     #[serde(default)]
     pub chat: bool,
-    /// Number format of the weights during training.
+    /// Number format of the weights during training; that of the device if there is none.
     #[serde(default)]
-    pub dtype: Dtype,
+    pub dtype: Option<Dtype>,
+    /// Device of the training.
+    #[serde(default, skip_serializing_if = "Device::is_auto")]
+    pub device: Device,
     /// Updates between two checkpoints; 0 writes one only when interrupted. Default 100.
     #[serde(default = "hundred")]
     pub checkpoint_every: u64,
@@ -95,9 +102,12 @@ pub struct Rlpf {
     /// If true, prompts are messages to a chat model.
     #[serde(default)]
     pub chat: bool,
-    /// Number format of the weights during training.
+    /// Number format of the weights during training; that of the device if there is none.
     #[serde(default)]
-    pub dtype: Dtype,
+    pub dtype: Option<Dtype>,
+    /// Device of the training.
+    #[serde(default, skip_serializing_if = "Device::is_auto")]
+    pub device: Device,
     /// Seed of exercises, samples and updates. Default 0.
     #[serde(default)]
     pub seed: u64,

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::agent::Agent;
+use crate::device::Device;
 use crate::dtype::Dtype;
 use crate::endpoint::Endpoint;
 use crate::grpo::GrpoConfig;
@@ -97,7 +98,7 @@ pub struct Settings {
     pub learner: GrpoConfig,
     /// Train by PPO with a value head and these settings (reinforcement learning by performance feedback, Nichols et al.,
     /// 2024), instead of by a policy gradient with the settings of `learner`. The score of an answer is its reward. Of
-    /// `learner` only `dtype` and `cores` apply, and of `advantage` only `sharing`, `overlong`, `flat_groups`,
+    /// `learner` only `dtype`, `device` and `cores` apply, and of `advantage` only `sharing`, `overlong`, `flat_groups`,
     /// `dynamic_sampling` and `max_staleness`. Default: not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ppo: Option<PpoConfig>,
@@ -105,6 +106,10 @@ pub struct Settings {
     pub turns: Turns,
     /// Evaluation of candidates.
     pub evaluate: Evaluate,
+    /// Refuse to start where a role of this process that has a model finds no usable GPU, instead of computing on the
+    /// CPU. Default false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub require_gpu: bool,
     /// Artifact store: a folder or a URL (`s3://bucket/prefix`); empty means the run's folder.
     pub store: String,
     /// NATS server to join; empty means that the run starts a private one.
@@ -167,6 +172,7 @@ impl Default for Settings {
             ppo: None,
             turns: Turns::default(),
             evaluate: Evaluate::default(),
+            require_gpu: false,
             store: String::new(),
             nats: String::new(),
             hosted: Vec::new(),
@@ -245,6 +251,32 @@ impl Settings {
             Ok(left) if u64::from(left) < whole => (left.max(1), 1),
             _ => (self.tasks, self.group_size),
         }
+    }
+
+    /// The device that the settings name for a role with a model; none for a role without one.
+    pub fn device_of(&self, role: Hosted) -> Option<Device> {
+        let named = match role {
+            Hosted::Archive => return None,
+            Hosted::Learner => self.learner.device,
+            Hosted::Generator => self.generator.device,
+        };
+        Some(named.or_gpu(self.require_gpu))
+    }
+
+    /// The settings of training on a GPU, or without one: number format and adapter are as usual there, unless the
+    /// settings name them. A model that has an adapter goes on with it. Sharpening changes a weight that an adapter does
+    /// not have, so it trains all weights.
+    #[must_use]
+    pub fn trained_on(&self, gpu: bool, has_adapter: bool) -> Self {
+        let mut settings = self.clone();
+        settings.learner.dtype.get_or_insert(Dtype::usual(gpu));
+        let adapts = gpu && !has_adapter;
+        match settings.ppo.take() {
+            Some(ppo) => settings.ppo = Some(ppo.on(adapts)),
+            None if settings.learner.sharpen > 1.0 => {}
+            None => settings.learner = settings.learner.on(adapts),
+        }
+        settings
     }
 
     /// True if a node of the cluster has this role.
@@ -362,8 +394,13 @@ pub struct Generator {
     pub model: PathBuf,
     /// Number format of the weights while sampling: `float32`, `bfloat16` (half the memory), or `auto`. `auto` means
     /// bfloat16 if the folder's weights are bfloat16 and the device computes in it, otherwise float32. The learner has
-    /// weights of its own, in the format `learner.dtype`.
-    pub dtype: Dtype,
+    /// weights of its own, in the format `learner.dtype`. Default: `float32` on a CPU, `bfloat16` on a GPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dtype: Option<Dtype>,
+    /// Device of the sampling: `auto` (the first GPU if libtorch can use one, else the CPU), `cpu`, `cuda` or `cuda:N`.
+    /// Where a named GPU cannot be used, the run does not start. Default `auto`.
+    #[serde(skip_serializing_if = "Device::is_auto")]
+    pub device: Device,
     /// Softmax temperature.
     pub temperature: f32,
     /// Draw from the most likely tokens that make up this share of the probability (nucleus); 1 keeps all. Training
@@ -421,7 +458,8 @@ impl Default for Generator {
             agent: Agent::default(),
             endpoint: None,
             model: "models/starter".into(),
-            dtype: Dtype::Float32,
+            dtype: None,
+            device: Device::Auto,
             temperature: 1.0,
             top_p: 1.0,
             evaluation_top_p: 1.0,
@@ -713,6 +751,7 @@ pub enum Standard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lora::LoraConfig;
 
     #[test]
     fn the_steps_of_a_search_have_as_many_programs_as_there_are_configurations() {
@@ -735,6 +774,49 @@ mod tests {
         }
         let settings = Settings::default();
         assert_eq!(settings.search_step(1000), (8, 8), "without parameters");
+    }
+
+    #[test]
+    fn a_gpu_has_defaults_of_its_own_and_named_settings_stay() {
+        let settings = Settings::default();
+        let cpu = settings.trained_on(false, false);
+        assert_eq!(cpu.learner.dtype, Some(Dtype::Float32));
+        assert_eq!(cpu.learner.lora, None);
+        let gpu = settings.trained_on(true, false);
+        assert_eq!(gpu.learner.dtype, Some(Dtype::Bfloat16));
+        assert_eq!(gpu.learner.lora, Some(LoraConfig::default()));
+        assert!(gpu.learner.check().is_ok());
+        let of = |change: fn(&mut Settings)| {
+            let mut settings = Settings::default();
+            change(&mut settings);
+            settings.trained_on(true, false)
+        };
+        let adapted = settings.trained_on(true, true);
+        assert_eq!(adapted.learner.lora, None, "its own shape may be another");
+        assert_eq!(adapted.learner.dtype, Some(Dtype::Bfloat16));
+        let wide = of(|settings| settings.learner.dtype = Some(Dtype::Float32));
+        assert_eq!(wide.learner.dtype, Some(Dtype::Float32));
+        assert_eq!(
+            of(|settings| settings.learner.full = true).learner.lora,
+            None
+        );
+        let sharp = of(|settings| settings.learner.sharpen = 1.25);
+        assert_eq!(sharp.learner.lora, None);
+        assert!(sharp.learner.check().is_ok());
+        let ppo = of(|settings| settings.ppo = Some(PpoConfig::default()));
+        assert_eq!(ppo.learner.lora, None, "PPO has an adapter of its own");
+        assert_eq!(ppo.ppo.expect("kept").lora, Some(LoraConfig::default()));
+    }
+
+    #[test]
+    fn a_run_that_needs_a_gpu_names_one_for_each_role_with_a_model() {
+        let mut settings = Settings::default();
+        assert_eq!(settings.device_of(Hosted::Learner), Some(Device::Auto));
+        settings.require_gpu = true;
+        settings.generator.device = Device::Cuda(1);
+        assert_eq!(settings.device_of(Hosted::Learner), Some(Device::Cuda(0)));
+        assert_eq!(settings.device_of(Hosted::Generator), Some(Device::Cuda(1)));
+        assert_eq!(settings.device_of(Hosted::Archive), None);
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct Shared<'a> {
     pub eps: f64,
     /// The shape of the adapter that is trained instead of the weights.
     pub lora: Option<&'a LoraConfig>,
+    /// True if all weights are trained, whatever the device is.
+    pub full: bool,
     /// True if each block is computed again in the backward pass.
     pub activation_checkpointing: bool,
     /// Number of threads that compute gradients.
@@ -35,6 +37,13 @@ impl Shared<'_> {
     pub fn check(&self) -> Result<(), OutOfRange> {
         at_least("max_grad_norm", self.max_grad_norm, 0.0)?;
         at_least("weight_decay", self.weight_decay, 0.0)?;
+        if self.full && self.lora.is_some() {
+            return Err(OutOfRange {
+                field: "full",
+                reason: "trains all weights, and `lora` an adapter instead; leave one of them out"
+                    .into(),
+            });
+        }
         if let Some(lora) = self.lora {
             lora.check().map_err(|why| OutOfRange {
                 field: "lora",
@@ -82,9 +91,13 @@ macro_rules! settings {
             /// Added to the root of the second moment. Default 1e-8.
             pub eps: f64,
             /// Train a low-rank adapter of this shape instead of the weights. Generators receive only the adapter, and
-            /// a frozen reference costs no memory. Default: none.
+            /// a frozen reference costs no memory. Default: none on a CPU; on a GPU an adapter of the default shape,
+            /// unless `full` is set.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub lora: Option<$crate::lora::LoraConfig>,
+            /// Train all weights also on a GPU, where an adapter is trained otherwise. Default false.
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            pub full: bool,
             /// Keep only the inputs of each block and compute the block again in the backward pass: less memory, a
             /// third more work. Default false.
             pub activation_checkpointing: bool,
@@ -103,9 +116,21 @@ macro_rules! settings {
                     betas: [0.9, 0.999],
                     eps: 1e-8,
                     lora: None,
+                    full: false,
                     activation_checkpointing: false,
                     workers: None,
                 }
+            }
+        }
+
+        impl $name {
+            /// These settings on a GPU, or without one: on a GPU an adapter is trained unless they say otherwise.
+            #[must_use]
+            pub fn on(mut self, gpu: bool) -> Self {
+                if gpu && !self.full {
+                    self.lora.get_or_insert_default();
+                }
+                self
             }
         }
 
@@ -118,6 +143,7 @@ macro_rules! settings {
                     betas: self.betas,
                     eps: self.eps,
                     lora: self.lora.as_ref(),
+                    full: self.full,
                     activation_checkpointing: self.activation_checkpointing,
                     workers: self.workers,
                 }

@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use flopsmith_config::Dtype;
+use flopsmith_config::{Device, Dtype};
 use flopsmith_measure::{METHOD, Purpose};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Sampling, TechniqueSet};
@@ -111,6 +111,8 @@ pub struct Order {
     pub threads: Vec<u32>,
     /// Number format of policies' weights.
     pub dtype: Dtype,
+    /// Device of policies. It is no part of what answers depend on.
+    pub device: Device,
     /// The compiler, by name or path.
     pub compiler: String,
     /// True if programs run even where the jail gives less than its full protection.

@@ -11,6 +11,7 @@ use flopsmith_policy::{
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
 use flopsmith_protocol::Sampling;
+use flopsmith_recipes::Placement;
 use flopsmith_run::console::{say, usage};
 use tokio_util::sync::CancellationToken;
 
@@ -138,7 +139,8 @@ fn open(order: &Order, path: &Path) -> Result<(Policy, Tokenizer)> {
             flopsmith_actors::supervisor::words(&e)
         )),
     };
-    let policy = flopsmith_recipes::load(path, order.dtype).map_err(wrong)?;
+    let at = Placement::of(order.device, Some(order.dtype))?;
+    let policy = flopsmith_recipes::load(path, at).map_err(wrong)?;
     let tokenizer = fitting_tokenizer(path, policy.config()).map_err(wrong)?;
     Ok((policy, tokenizer))
 }

@@ -10,6 +10,8 @@ use flopsmith_run::{durations, listing};
 
 #[cfg(feature = "torch")]
 mod align;
+#[cfg(feature = "torch")]
+mod amount;
 mod bench;
 mod cluster;
 mod dataset;
@@ -638,6 +640,26 @@ pub enum Model {
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
     },
+    /// Say how a model fits a GPU, and with which settings
+    ///
+    /// Reads config.json and the headers of the weights only, and needs no GPU. The amounts are for bfloat16, one process that
+    /// samples and trains, and 8 tasks in a step.
+    Plan {
+        /// Folder in Hugging Face layout.
+        folder: PathBuf,
+        /// Memory of the GPU, e.g. 80GiB or 24GB.
+        #[arg(long, value_name = "MEMORY", default_value = "80GiB", value_parser = amount::memory)]
+        gpu: u64,
+        /// Positions of the longest sample, prompt and answer; 4096, or as many as the model has, when left out.
+        #[arg(long, value_name = "TOKENS", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(2..))]
+        context: Option<u32>,
+        /// Samples of each task (`group_size`).
+        #[arg(long, value_name = "N", default_value_t = 8, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+        group: u32,
+        /// Print the plan in this format.
+        #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+        format: Format,
+    },
     /// Add an adapter to the weights of its model, and write the result as a model folder
     Merge {
         /// The adapter's folder, as PEFT or a run writes it.
@@ -702,9 +724,12 @@ pub enum Model {
             allow_negative_numbers = true
         )]
         repeats: u32,
-        /// Hold the weights in this number format.
-        #[arg(long, value_enum, default_value = "float32")]
-        dtype: Dtype,
+        /// Hold the weights in this number format; in float32 on a CPU and in bfloat16 on a GPU when left out.
+        #[arg(long, value_enum)]
+        dtype: Option<Dtype>,
+        /// Compute on this device: auto (the first GPU if libtorch can use one, else the CPU), cpu, cuda or cuda:N.
+        #[arg(long, value_name = "DEVICE", default_value = "auto")]
+        device: flopsmith_config::Device,
         /// Print the one sample while the model writes it.
         #[arg(long, conflicts_with = "number")]
         stream: bool,

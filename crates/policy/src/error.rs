@@ -101,6 +101,17 @@ pub enum Error {
         /// Size of the allocation in bytes.
         bytes: usize,
     },
+    /// A GPU that is asked for cannot be used.
+    #[error(
+        "the device \"{wanted}\" cannot be used: libtorch finds {} here (`flopsmith doctor` says why); name another device, or \"auto\", which computes on the CPU where there is no GPU",
+        found(*gpus)
+    )]
+    Device {
+        /// The device, as settings name it.
+        wanted: String,
+        /// Number of GPUs that libtorch can use.
+        gpus: usize,
+    },
     /// The arguments of a call contradict each other or the model.
     #[error("{0}")]
     Input(String),
@@ -154,6 +165,11 @@ impl Error {
 }
 
 impl Error {
+    /// True if this machine lacks what the model needs: memory or a GPU.
+    pub fn is_of_the_machine(&self) -> bool {
+        self.is_out_of_memory() || matches!(self, Error::Device { .. })
+    }
+
     /// True if files or inputs that a user named are at fault; otherwise the fault is in this machine or this program.
     pub fn is_of_the_input(&self) -> bool {
         use std::io::ErrorKind;
@@ -183,11 +199,20 @@ impl Error {
             Error::Write { .. }
             | Error::Torch { .. }
             | Error::Memory { .. }
+            | Error::Device { .. }
             | Error::ThreadEnded
             | Error::ThreadStart(_)
             | Error::TemplateThread(_)
             | Error::Stopped => false,
         }
+    }
+}
+
+fn found(gpus: usize) -> String {
+    match gpus {
+        0 => "no GPU".to_owned(),
+        1 => "GPU 0 only".to_owned(),
+        many => format!("GPUs 0 to {}", many - 1),
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::ErrorKind;
-use std::path::Path;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
+use safetensors::tensor::TensorInfo;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -17,13 +19,18 @@ use crate::quantization::quantization;
 pub(crate) const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
+/// Bytes of the length of a header, which a safetensors file begins with.
+const LENGTH: u64 = 8;
+/// The longest header that the format permits, bytes.
+const LONGEST_HEADER: u64 = 100_000_000;
+
 #[derive(Deserialize)]
 struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
-/// Maps the weight files of a folder: the single file if it exists, otherwise the shards of the index.
-pub(crate) fn map(folder: &Path, config: &Config) -> Result<Vec<(String, Mmap)>> {
+/// The weight files of a folder: the single file if it exists, otherwise the shards of the index.
+fn names(folder: &Path) -> Result<BTreeSet<String>> {
     let index = folder.join(INDEX);
     let names: BTreeSet<String> = if !folder.join(WEIGHTS).exists() && index.exists() {
         let parsed: Index = files::json(&index)?;
@@ -41,25 +48,83 @@ pub(crate) fn map(folder: &Path, config: &Config) -> Result<Vec<(String, Mmap)>>
             index.display()
         )));
     }
-    names
+    Ok(names)
+}
+
+/// Opens a weight file of a folder. Also returns its path.
+fn open(folder: &Path, name: &str, config: &Config) -> Result<(PathBuf, File)> {
+    let path = folder.join(name);
+    match File::open(&path) {
+        Ok(file) => Ok((path, file)),
+        Err(source) => {
+            let reason = match source.kind() {
+                ErrorKind::NotFound => missing(folder, name, config),
+                _ => None,
+            };
+            Err(reason.unwrap_or(Error::Read { path, source }))
+        }
+    }
+}
+
+/// Maps the weight files of a folder.
+pub(crate) fn map(folder: &Path, config: &Config) -> Result<Vec<(String, Mmap)>> {
+    names(folder)?
         .into_iter()
         .map(|name| {
-            let path = folder.join(&name);
-            let read = |source| Error::Read {
+            let (path, file) = open(folder, &name, config)?;
+            let map = mapped(&file).map_err(|source| Error::Read {
                 path: path.clone(),
                 source,
-            };
-            let file = File::open(&path).map_err(|source| match source.kind() {
-                ErrorKind::NotFound => {
-                    missing(folder, &name, config).unwrap_or_else(|| read(source))
-                }
-                _ => read(source),
             })?;
-            let map = mapped(&file).map_err(read)?;
             files::refuse_pointer(&path, &map)?;
             Ok((name, map))
         })
         .collect()
+}
+
+/// The names, kinds and shapes of the tensors in a folder's weight files. Reads the headers of the files only, so that
+/// the weights themselves may still be missing.
+pub(crate) fn headers(folder: &Path, config: &Config) -> Result<BTreeMap<String, TensorInfo>> {
+    let mut found = BTreeMap::new();
+    for name in names(folder)? {
+        let (path, file) = open(folder, &name, config)?;
+        let mut head = Vec::new();
+        let read = |source| Error::Read {
+            path: path.clone(),
+            source,
+        };
+        (&file).take(LENGTH).read_to_end(&mut head).map_err(read)?;
+        // A pointer of Git is longer than the length of a header, and its first letters would be an absurd length.
+        if head.starts_with(b"version ") {
+            files::refuse_pointer(&path, &std::fs::read(&path).map_err(read)?)?;
+        }
+        let length = <[u8; 8]>::try_from(head.as_slice()).map(u64::from_le_bytes);
+        let length = length.ok().filter(|length| *length <= LONGEST_HEADER);
+        let Some(length) = length else {
+            return Err(Error::Input(format!(
+                "`{}` is no safetensors file: it does not begin with the length of a header",
+                path.display()
+            )));
+        };
+        let mut text = Vec::new();
+        (&file).take(length).read_to_end(&mut text).map_err(read)?;
+        let parsed: BTreeMap<String, Value> =
+            serde_json::from_slice(&text).map_err(|source| Error::Json {
+                path: path.clone(),
+                source,
+            })?;
+        for (tensor, info) in parsed {
+            if tensor == "__metadata__" {
+                continue;
+            }
+            let info = serde_json::from_value(info).map_err(|source| Error::Json {
+                path: path.clone(),
+                source,
+            })?;
+            found.insert(tensor, info);
+        }
+    }
+    Ok(found)
 }
 
 /// The error for a missing weights file, if the folder shows the reason: quantizers and older programs use other file

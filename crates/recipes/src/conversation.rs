@@ -170,7 +170,6 @@ impl Conversation<'_> {
 mod tests {
     use std::path::Path;
 
-    use flopsmith_config::Dtype;
     use flopsmith_policy::End;
     use flopsmith_protocol::CandidateFault;
 
@@ -199,7 +198,8 @@ mod tests {
     #[test]
     fn an_answer_follows_all_that_was_said_and_is_worth_what_comes_of_it() {
         let starter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/starter");
-        let (model, reader) = crate::open(Path::new(""), &starter, false, Dtype::Float32).unwrap();
+        let at = crate::Placement::of(flopsmith_config::Device::Cpu, None).unwrap();
+        let (model, reader) = crate::open(Path::new(""), &starter, false, at).unwrap();
         let exercise = Exercise {
             workloads: Vec::new(),
             kind: None,

@@ -9,7 +9,7 @@ use flopsmith_learner::{SftReport, SftTraining};
 use flopsmith_policy::Model;
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::{data, say, usage};
-use flopsmith_run::jsonl;
+use flopsmith_run::{jsonl, paths};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -17,7 +17,9 @@ use crate::Order;
 use crate::checkpoints::Checkpoints;
 use crate::fit::fit;
 use crate::skipped::Skipped;
-use crate::{REPORT, Reader, apart, beside, open, refused, save, unrestorable};
+use crate::{
+    Placement, REPORT, Reader, apart, beside, open, refused, save, say_placement, unrestorable,
+};
 use flopsmith_run::exit::{INTERRUPTED, OK};
 
 /// The report on a finished model.
@@ -45,10 +47,13 @@ pub fn is_for(recipe: &str) -> bool {
 pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
     let recipe: Recipe = flopsmith_config::read(text, &order.recipe.display().to_string())?;
     let output = order.output();
-    let lora = recipe.sft.lora.is_some();
-    apart(order.recipe, &recipe.model, &output, lora)?;
+    let at = Placement::of(recipe.device, recipe.dtype)?;
+    let adapts = at.adapts(&paths::model(&beside(order.recipe, &recipe.model)));
+    let sft = recipe.sft.clone().on(adapts);
+    apart(order.recipe, &recipe.model, &output, sft.lora.is_some())?;
     let (checkpoints, saved) = Checkpoints::open(&output, text, order.resume)?;
-    let (model, reader) = open(order.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
+    let (model, reader) = open(order.recipe, &recipe.model, recipe.chat, at)?;
+    say_placement(&model, sft.lora.as_ref());
     let (examples, mut left_out) = read(&beside(order.recipe, &recipe.examples), &reader, &model)?;
     let validation = match &recipe.validation {
         Some(file) => {
@@ -70,8 +75,7 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
         "{count} examples to train on, {} to validate on, {left_out} too long; {parameters} weights",
         validation.len()
     ));
-    let mut training =
-        SftTraining::new(model, &examples, &recipe.sft, &validation).map_err(refused)?;
+    let mut training = SftTraining::new(model, &examples, &sft, &validation).map_err(refused)?;
     if let Some(files) = &saved {
         training.restore(files).map_err(unrestorable)?;
         say(&format!("resuming after update {}", training.steps_done()));

@@ -95,14 +95,13 @@ pub fn read_any(file: &Path) -> Result<Vec<Exercise>> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use flopsmith_config::Dtype;
-
     use super::*;
 
     #[test]
     fn exercises_without_room_for_an_answer_are_left_out() {
         let starter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/starter");
-        let (_, reader) = crate::open(Path::new(""), &starter, false, Dtype::Float32).unwrap();
+        let at = crate::Placement::of(flopsmith_config::Device::Cpu, None).unwrap();
+        let (_, reader) = crate::open(Path::new(""), &starter, false, at).unwrap();
         let exercise = |prompt: &str| Exercise {
             problem: "dgemm".into(),
             workloads: Vec::new(),

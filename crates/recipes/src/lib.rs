@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use flopsmith_config::Dtype;
+use flopsmith_config::{Dtype, LoraConfig};
 use flopsmith_policy::chat::Message;
-use flopsmith_policy::{Adapter, Device, Model, Tokenizer};
+use flopsmith_policy::{Adapter, Device, Model, Tokenizer, device};
 use flopsmith_problem::prompt::Style;
 use flopsmith_protocol::Digest;
 
-use flopsmith_run::console::usage;
+use flopsmith_run::console::{say, usage};
 use flopsmith_run::farm::Ways;
 use flopsmith_run::interrupt::{CancellationToken, Watch};
 use flopsmith_run::ticker::Ticker;
@@ -83,6 +83,53 @@ pub fn is_unfinished(folder: &Path) -> bool {
     checkpoints::are_in(folder)
 }
 
+/// Where a model is opened, and in which number format.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Placement {
+    /// The device.
+    pub device: Device,
+    /// The format; that of the device if there is none.
+    pub dtype: Option<Dtype>,
+}
+
+impl Placement {
+    /// The place that settings name.
+    ///
+    /// # Errors
+    /// A GPU that the settings name cannot be used.
+    pub fn of(device: flopsmith_config::Device, dtype: Option<Dtype>) -> Result<Self> {
+        let device = device::usable(device)?;
+        Ok(Self { device, dtype })
+    }
+
+    /// True on a GPU.
+    pub fn has_gpu(self) -> bool {
+        self.device.is_cuda()
+    }
+
+    /// True if a training of the model in this folder gets an adapter where its settings say nothing of it: on a GPU,
+    /// unless the model goes on with an adapter of its own.
+    fn adapts(self, folder: &Path) -> bool {
+        self.has_gpu() && !Adapter::is_in(folder)
+    }
+
+    /// Its format for settings that need a name; `auto` stays open.
+    pub fn format(self) -> Dtype {
+        self.dtype.unwrap_or_else(|| Dtype::usual(self.has_gpu()))
+    }
+}
+
+/// Says where and how a model is trained.
+fn say_placement(model: &Model, lora: Option<&LoraConfig>) {
+    let words = device::words(model.device(), model.kind());
+    let own = model.adapter().map(Adapter::config);
+    let what = match own.or(lora) {
+        Some(lora) => format!("an adapter of rank {}", lora.rank),
+        None => "all weights".to_owned(),
+    };
+    say(&format!("trained {words}: {what}"));
+}
+
 /// A model's positions, and the tokens of prompts in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
@@ -96,8 +143,8 @@ pub struct Room {
 ///
 /// # Errors
 /// Wrong usage: the folder has no usable model. Else: memory is short.
-pub fn room(folder: &Path, chat: bool, dtype: Dtype, prompts: &[&str]) -> Result<Room> {
-    let (model, reader) = open(Path::new(""), folder, chat, dtype)?;
+pub fn room(folder: &Path, chat: bool, at: Placement, prompts: &[&str]) -> Result<Room> {
+    let (model, reader) = open(Path::new(""), folder, chat, at)?;
     let mut tokens = Vec::with_capacity(prompts.len());
     for prompt in prompts {
         tokens.push(reader.prompt(prompt)?.len());
@@ -141,9 +188,8 @@ fn apart(recipe: &Path, model: &Path, output: &Path, lora: bool) -> Result<()> {
     )))
 }
 
-/// Opens a model that a recipe names, with weights of this type. If the model has an adapter, the adapter stays
-/// separate and is trained.
-fn open(recipe: &Path, folder: &Path, chat: bool, dtype: Dtype) -> Result<(Model, Reader)> {
+/// Opens a model that a recipe names. If the model has an adapter, the adapter stays separate and is trained.
+fn open(recipe: &Path, folder: &Path, chat: bool, at: Placement) -> Result<(Model, Reader)> {
     let folder = paths::model(&beside(recipe, folder));
     let unusable = |e: flopsmith_policy::Error| {
         let words = format!(
@@ -156,7 +202,7 @@ fn open(recipe: &Path, folder: &Path, chat: bool, dtype: Dtype) -> Result<(Model
             false => usage(words),
         }
     };
-    let model = load(&folder, dtype).map_err(unusable)?;
+    let model = load(&folder, at).map_err(unusable)?;
     let tokenizer =
         flopsmith_policy::fitting_tokenizer(&folder, model.config()).map_err(unusable)?;
     let end = *tokenizer
@@ -178,9 +224,9 @@ fn open(recipe: &Path, folder: &Path, chat: bool, dtype: Dtype) -> Result<(Model
     ))
 }
 
-/// Loads a model onto the GPU if there is one, and reports the progress if loading takes long.
-pub fn load(folder: &Path, dtype: Dtype) -> flopsmith_policy::Result<Model> {
-    let device = Device::cuda_if_available();
+/// Loads a model, and reports the progress if loading takes long.
+pub fn load(folder: &Path, at: Placement) -> flopsmith_policy::Result<Model> {
+    let Placement { device, dtype } = at;
     let kind = flopsmith_policy::dtype::kind(dtype, folder, device)?;
     let began = Instant::now();
     let mut ticker = Ticker::new(1);

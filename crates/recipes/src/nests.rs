@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
-use flopsmith_config::{Dtype, SftConfig};
+use flopsmith_config::{Device, Dtype, SftConfig};
 use flopsmith_evaluate::Look;
 use flopsmith_learner::{SftReport, SftTraining};
 use flopsmith_nest::corpus::{Config, Corpus, Example};
@@ -25,7 +25,7 @@ use crate::fit::fit;
 use crate::reasons::{Reason, Unsuccessful};
 use crate::skipped::Skipped;
 use crate::starter::{END, Start};
-use crate::{Order, REPORT, apart, base_of, refused, save, unrestorable};
+use crate::{Order, Placement, REPORT, apart, base_of, refused, save, say_placement, unrestorable};
 
 /// Nests that a thread makes before the progress is printed.
 const PART: u64 = 32;
@@ -41,9 +41,12 @@ struct Recipe {
     seed: u64,
     /// Where the weights begin.
     model: Start,
-    /// Number format of the weights during training.
+    /// Number format of the weights during training; that of the device if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dtype: Option<Dtype>,
+    /// Device of the training.
     #[serde(default)]
-    dtype: Dtype,
+    device: Device,
     /// The nests and their programs.
     nests: Config,
     /// Examples that the training evaluates and never trains on.
@@ -110,8 +113,10 @@ pub fn is_for(recipe: &str) -> bool {
 pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
     let recipe: Recipe = flopsmith_config::read(text, &order.recipe.display().to_string())?;
     let output = order.output();
+    let at = Placement::of(recipe.device, recipe.dtype)?;
+    let sft = recipe.model.trained(&recipe.sft, at);
     if let Start::Folder { folder } = &recipe.model {
-        apart(order.recipe, folder, &output, recipe.sft.lora.is_some())?;
+        apart(order.recipe, folder, &output, sft.lora.is_some())?;
     }
     let (checkpoints, saved) = Checkpoints::open(&output, text, order.resume)?;
     let held_out = problems(&recipe.nests.hold_out)?;
@@ -126,15 +131,13 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
         evaluator::open(Arc::new(problem.clone()), "gcc", order.allow_weaker_jail)?;
     }
     let examples = made(&corpus, recipe.nests.examples + recipe.validation)?;
-    let (model, tokenizer) = recipe
-        .model
-        .begin(recipe.dtype, recipe.seed, |vocab_size| {
-            let texts = examples.iter().take(READ);
-            let texts: Vec<String> = texts
-                .map(|e| format!("{}{}", e.prompt, e.program))
-                .collect();
-            Ok(train_words(&texts, vocab_size, &[END])?)
-        })?;
+    let (model, tokenizer) = recipe.model.begin(at, recipe.seed, |vocab_size| {
+        let texts = examples.iter().take(READ);
+        let texts: Vec<String> = texts
+            .map(|e| format!("{}{}", e.prompt, e.program))
+            .collect();
+        Ok(train_words(&texts, vocab_size, &[END])?)
+    })?;
     let tokens = Tokens::of(&examples, recipe.nests.examples, &model, &tokenizer)?;
     drop(examples);
     say(&format!(
@@ -151,8 +154,9 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
         // The random start weights are not kept, so an adapter would have no base: it is merged.
         Start::Random { .. } => None,
     };
-    let mut training = SftTraining::new(model, &tokens.examples, &recipe.sft, &tokens.validation)
-        .map_err(refused)?;
+    say_placement(&model, sft.lora.as_ref());
+    let mut training =
+        SftTraining::new(model, &tokens.examples, &sft, &tokens.validation).map_err(refused)?;
     if let Some(files) = &saved {
         training.restore(files).map_err(unrestorable)?;
         say(&format!("resuming after update {}", training.steps_done()));

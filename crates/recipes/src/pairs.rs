@@ -11,15 +11,18 @@ use flopsmith_policy::Model;
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::interrupt::Watch;
-use flopsmith_run::jsonl;
 use flopsmith_run::ticker::Ticker;
+use flopsmith_run::{jsonl, paths};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Order;
 use crate::checkpoints::{Checkpoints, Files};
 use crate::skipped::Skipped;
-use crate::{REPORT, Reader, apart, beside, open, read_recipe, refused, save, unrestorable};
+use crate::{
+    Placement, REPORT, Reader, apart, beside, open, read_recipe, refused, save, say_placement,
+    unrestorable,
+};
 use flopsmith_run::exit::{INTERRUPTED, OK};
 
 /// The kind of model that is made of pairs.
@@ -74,13 +77,18 @@ pub fn run(order: &Order<'_>, aim: Aim) -> Result<u8> {
     let began = Instant::now();
     let text = read_recipe(order.recipe)?;
     let output = order.output();
-    let recipe: Recipe = flopsmith_config::read(&text, &order.recipe.display().to_string())?;
+    let mut recipe: Recipe = flopsmith_config::read(&text, &order.recipe.display().to_string())?;
     refuse_other_tables(&recipe, aim)?;
+    let at = Placement::of(recipe.device, recipe.dtype)?;
+    let adapts = at.adapts(&paths::model(&beside(order.recipe, &recipe.model)));
+    recipe.reward_model = recipe.reward_model.map(|config| config.on(adapts));
+    recipe.dpa = recipe.dpa.map(|config| config.on(adapts));
     let of_reward = recipe.reward_model.as_ref().and_then(|c| c.lora.as_ref());
     let lora = of_reward.or(recipe.dpa.as_ref().and_then(|c| c.lora.as_ref()));
     apart(order.recipe, &recipe.model, &output, lora.is_some())?;
     let (checkpoints, saved) = Checkpoints::open(&output, &text, order.resume)?;
-    let (model, reader) = open(order.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
+    let (model, reader) = open(order.recipe, &recipe.model, recipe.chat, at)?;
+    say_placement(&model, lora);
     let pairs = read_pairs(&beside(order.recipe, &recipe.pairs))?;
     let validation = match &recipe.validation {
         Some(file) => read_pairs(&beside(order.recipe, file))?,

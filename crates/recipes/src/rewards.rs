@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_actors::answer::without_program;
-use flopsmith_config::{Dtype, Standard};
+use flopsmith_config::Standard;
 use flopsmith_evaluate::Evaluator;
 use flopsmith_generator::measured::exercises::{Exercise, Feedback, reward};
 use flopsmith_learner::Judge;
@@ -22,7 +22,7 @@ use flopsmith_run::interrupt::CancellationToken;
 use flopsmith_run::{evaluator, paths};
 
 use crate::reasons::{Reason, Unsuccessful};
-use crate::{Reader, open};
+use crate::{Placement, Reader, open};
 
 /// The compiler of answers.
 const COMPILER: &str = "gcc";
@@ -193,7 +193,7 @@ impl Rewards {
         recipe: &Path,
         reward_model: Option<&Path>,
         chat: bool,
-        dtype: Dtype,
+        at: Placement,
         allow_weaker_jail: bool,
         farm: Option<&Ways>,
     ) -> Result<Self> {
@@ -221,7 +221,7 @@ impl Rewards {
                 )));
             }
             (Some(folder), Some(_)) => {
-                let (model, reader) = open(recipe, folder, chat, dtype)?;
+                let (model, reader) = open(recipe, folder, chat, at)?;
                 let judge = Judge::new(model, None).map_err(|e| usage(e.to_string()))?;
                 Some((judge, reader))
             }

@@ -29,7 +29,10 @@ use crate::reasons::{Reason, Unsuccessful};
 use crate::rewards::{Answer, Rewards, Worth};
 use crate::skipped::Skipped;
 use crate::validation::{Score, Validation};
-use crate::{REPORT, Reader, apart, beside, open, read_recipe, refused, save, unrestorable};
+use crate::{
+    Placement, REPORT, Reader, apart, beside, open, read_recipe, refused, save, say_placement,
+    unrestorable,
+};
 use flopsmith_run::exit::{CANDIDATE, INTERRUPTED, OK};
 
 /// The result of a step.
@@ -157,12 +160,16 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     let began = Instant::now();
     let text = read_recipe(order.recipe)?;
     let output = order.output();
-    let recipe: Recipe = flopsmith_config::read(&text, &order.recipe.display().to_string())?;
+    let mut recipe: Recipe = flopsmith_config::read(&text, &order.recipe.display().to_string())?;
     recipe.check()?;
+    let at = Placement::of(recipe.device, recipe.dtype)?;
+    let adapts = at.adapts(&paths::model(&beside(order.recipe, &recipe.model)));
+    recipe.ppo = recipe.ppo.on(adapts);
     let lora = recipe.ppo.lora.is_some();
     apart(order.recipe, &recipe.model, &output, lora)?;
     let (checkpoints, saved) = Checkpoints::open(&output, &text, order.resume)?;
-    let (model, reader) = open(order.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
+    let (model, reader) = open(order.recipe, &recipe.model, recipe.chat, at)?;
+    say_placement(&model, recipe.ppo.lora.as_ref());
     let positions = model.config().max_position_embeddings;
     let limits = Limits {
         positions,
@@ -181,7 +188,7 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         order.recipe,
         recipe.reward_model.as_deref(),
         recipe.chat,
-        recipe.dtype,
+        at,
         order.allow_weaker_jail,
         order.farm,
     )?;

@@ -12,9 +12,7 @@ use flopsmith_generator::corpus::{self, CorpusConfig};
 use flopsmith_generator::schedule::Space;
 use flopsmith_learner::{SftReport, SftTraining};
 use flopsmith_measure::{Purpose, Timer, Verifier};
-use flopsmith_policy::{
-    Config, Device, Extras, Kind, Model, Request, Tokenizer, sample, train_bpe,
-};
+use flopsmith_policy::{Config, Extras, Kind, Model, Request, Tokenizer, sample, train_bpe};
 use flopsmith_protocol::{Digest, RawAnswer, Sampling, Verdict};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::digits::{four, percent};
@@ -27,7 +25,7 @@ use crate::Order;
 use crate::corpus_best;
 use crate::reasons::{Reason, Unsuccessful};
 use crate::skipped::Skipped;
-use crate::{base_of, forget, save};
+use crate::{Placement, base_of, forget, save, say_placement};
 
 /// The token that ends a program.
 pub(crate) const END: &str = "<|endoftext|>";
@@ -50,9 +48,12 @@ struct Recipe {
     seed: u64,
     /// Where the weights begin.
     model: Start,
-    /// Numbers the weights are in while they are trained.
+    /// Numbers the weights are in while they are trained; those of the device if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dtype: Option<Dtype>,
+    /// Device of the training.
     #[serde(default)]
-    dtype: Dtype,
+    device: flopsmith_config::Device,
     /// The programs.
     corpus: CorpusConfig,
     /// Examples that are held out to validate on.
@@ -173,6 +174,8 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     }
     let recipe: Recipe = flopsmith_config::read(&text, &order.recipe.display().to_string())?;
     let output = order.output();
+    let at = Placement::of(recipe.device, recipe.dtype)?;
+    let sft = recipe.model.trained(&recipe.sft, at);
     flopsmith_run::output::folder(&output)?;
     let Some(space) = Space::of(&recipe.problem) else {
         return Err(usage(format!(
@@ -187,15 +190,13 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     };
     let examples = corpus::build(&space, recipe.seed, &wanted);
     enough(examples.len(), &recipe)?;
-    let (model, tokenizer) = recipe
-        .model
-        .begin(recipe.dtype, recipe.seed, |vocab_size| {
-            let texts = examples.iter().take(4000);
-            let texts: Vec<String> = texts
-                .map(|e| format!("{}{}", e.prompt, e.program))
-                .collect();
-            Ok(train_bpe(&texts, vocab_size, &[END])?)
-        })?;
+    let (model, tokenizer) = recipe.model.begin(at, recipe.seed, |vocab_size| {
+        let texts = examples.iter().take(4000);
+        let texts: Vec<String> = texts
+            .map(|e| format!("{}{}", e.prompt, e.program))
+            .collect();
+        Ok(train_bpe(&texts, vocab_size, &[END])?)
+    })?;
     let mut pairs = Vec::with_capacity(examples.len());
     let end = *tokenizer
         .eos()
@@ -218,14 +219,14 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     let bench = (recipe.evaluate_samples > 0)
         .then(|| Bench::new(&recipe))
         .transpose()?;
+    say_placement(&model, sft.lora.as_ref());
     let validation = pairs.split_off(recipe.corpus.examples);
     let began = match &recipe.model {
         Start::Folder { folder } => Some(base_of(&paths::model(folder))),
         // The random start weights are not kept, so an adapter would have no base: it is merged.
         Start::Random { .. } => None,
     };
-    let (training, mut model) =
-        train(model, &pairs, &validation, &recipe.sft, &output, &tokenizer)?;
+    let (training, mut model) = train(model, &pairs, &validation, &sft, &output, &tokenizer)?;
     // Files of an earlier training describe other weights.
     forget(&output, |name| [EVALUATION, CORPUS_BEST].contains(&name))?;
     if began.is_none() {
@@ -315,18 +316,26 @@ fn enough(found: usize, recipe: &Recipe) -> Result<()> {
 }
 
 impl Start {
+    /// The settings of the training at this place. An adapter of random weights would learn nothing worth keeping, so
+    /// these are all trained unless the recipe names an adapter.
+    pub(crate) fn trained(&self, sft: &SftConfig, at: Placement) -> SftConfig {
+        sft.clone().on(match self {
+            Start::Folder { folder } => at.adapts(&paths::model(folder)),
+            Start::Random { .. } => false,
+        })
+    }
+
     /// The model, and its tokenizer: that of its folder, or the one that `trained` makes with this size of the vocabulary.
     pub(crate) fn begin(
         &self,
-        dtype: Dtype,
+        at: Placement,
         seed: u64,
         trained: impl FnOnce(usize) -> Result<Tokenizer>,
     ) -> Result<(Model, Tokenizer)> {
-        let device = Device::cuda_if_available();
         match self {
             Start::Folder { folder } => {
                 let folder = paths::model(folder);
-                let model = crate::load(&folder, dtype)?;
+                let model = crate::load(&folder, at)?;
                 let tokenizer = flopsmith_policy::fitting_tokenizer(&folder, model.config())?;
                 Ok((model, tokenizer))
             }
@@ -356,11 +365,12 @@ impl Start {
                     .first()
                     .map(|id| flopsmith_policy::config::TokenIds::One(*id));
                 let seed = i64::from_le_bytes(seed.to_le_bytes());
-                let kind = match dtype {
-                    Dtype::Bfloat16 => Kind::BFloat16,
-                    Dtype::Float32 | Dtype::Auto => Kind::Float,
+                // Weights that begin at random gain nothing from half precision: such models are small.
+                let kind = match at.dtype {
+                    Some(Dtype::Bfloat16) => Kind::BFloat16,
+                    Some(Dtype::Float32 | Dtype::Auto) | None => Kind::Float,
                 };
-                Ok((Model::random(shape, seed, device, kind)?, tokenizer))
+                Ok((Model::random(shape, seed, at.device, kind)?, tokenizer))
             }
         }
     }

@@ -19,6 +19,8 @@ mod certification;
 pub mod cluster;
 pub mod comparability;
 pub mod console;
+#[cfg(feature = "torch")]
+mod devices;
 pub mod digits;
 pub mod durations;
 pub mod endpoint;

@@ -8,6 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use flopsmith_actors::Host;
+use flopsmith_config::Settings;
 use procfs::ProcResult;
 use procfs::process::{MemoryMap, Process, all_processes};
 
@@ -117,13 +118,23 @@ fn share(process: &Process) -> Option<u64> {
     rollup.into_iter().find_map(pss)
 }
 
-/// The node with its GPU, if libtorch computes on one and the node samples or trains policies.
+/// The node with its GPU, if libtorch can use one and the node samples or trains policies.
 pub fn with_gpu(host: Host, has_policies: bool) -> Host {
     #[cfg(feature = "torch")]
-    if has_policies && flopsmith_policy::Device::cuda_if_available().is_cuda() {
+    if has_policies && flopsmith_policy::device::has_gpu() {
         return host.with_gpu();
     }
     let _ = has_policies;
+    host
+}
+
+/// The node of a run with its GPU, if a role of this process computes on one.
+pub fn with_gpu_of(host: Host, settings: &Settings) -> Host {
+    #[cfg(feature = "torch")]
+    if settings.generator.kind.has_policy() && crate::devices::uses_gpu(settings) {
+        return host.with_gpu();
+    }
+    let _ = settings;
     host
 }
 

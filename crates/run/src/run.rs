@@ -261,9 +261,11 @@ fn left_early(folder: &Folder, facts: &mut Facts, meter: &Meter) -> Result<()> {
     folder.write_facts(facts)
 }
 
-/// Checks the services that a run needs before its folder is made and the machine is measured: the store and the bus
-/// that the settings name, or the server of a private bus.
+/// Checks the services that a run needs before its folder is made and the machine is measured: the devices of its models,
+/// the store and the bus that the settings name, or the server of a private bus.
 pub fn check_services(settings: &Settings) -> Result<()> {
+    #[cfg(feature = "torch")]
+    crate::devices::check(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -393,9 +395,9 @@ async fn session(
             Some(evaluator) => evaluator.toolchain.fingerprint.clone(),
             None => comparability::workers_toolchain(),
         },
-        host: machine::with_gpu(
+        host: machine::with_gpu_of(
             Host::new(node, class, bus.clone(), store, cores.clone()),
-            settings.generator.kind.has_policy(),
+            &settings,
         ),
     });
     let finished = CancellationToken::new();

@@ -279,7 +279,8 @@ spec:
   volumes:
     - name: tmp
       emptyDir:
-        sizeLimit: {{ if .jailed }}4Gi{{ else }}16Gi{{ end }}
+        {{- /* A node of a run fetches the run's model, and a GPU is for models of billions of weights. */}}
+        sizeLimit: {{ if .jailed }}4Gi{{ else if .temporarySpace }}{{ .temporarySpace }}{{ else if index (default dict .resources.limits) "nvidia.com/gpu" }}80Gi{{ else }}16Gi{{ end }}
     {{- if .jailed }}
     # Holds the arrays of timed programs.
     - name: shm

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use flopsmith_coordination::limits;
+use flopsmith_policy::Adapter;
 use flopsmith_protocol::{Digest, PolicyVersion, StepMetrics};
 use flopsmith_store::Checkpoints;
 use serde::{Deserialize, Serialize};
@@ -27,7 +28,7 @@ use crate::role_lease::RoleLease;
 use crate::sample_filter;
 use crate::skipped::{self, Skipped};
 use crate::versions::{Told, Versions};
-use flopsmith_config::Settings;
+use flopsmith_config::{Device, Settings};
 use stage::Stage;
 
 /// Trains the policy on complete steps.
@@ -137,6 +138,13 @@ impl Role for Learner {
 }
 
 impl Learner {
+    /// The settings of the training on this node, for advice.
+    fn trained(&self) -> Settings {
+        let settings = &self.context.settings;
+        let gpu = self.context.host.gpu.is_some() && settings.learner.device != Device::Cpu;
+        settings.trained_on(gpu, Adapter::is_in(&settings.generator.model))
+    }
+
     async fn restore(&self, lease: RoleLease) -> Result<Working, Error> {
         let context = &self.context;
         let checkpoints =
@@ -188,7 +196,7 @@ impl Learner {
             .map_err(|unfit| match unfit.is_out_of_memory {
                 true => Error::Memory {
                     role: "learner",
-                    detail: memory::loading(&unfit.words, &context.settings),
+                    detail: memory::loading(&unfit.words, &self.trained()),
                 },
                 // Another reading of the model would meet the same error.
                 false if unfit.is_of_settings => {
@@ -284,7 +292,11 @@ impl Learner {
                 };
                 Error::Memory {
                     role: "learner",
-                    detail: memory::training(&crate::supervisor::words(&error), step, settings),
+                    detail: memory::training(
+                        &crate::supervisor::words(&error),
+                        step,
+                        &self.trained(),
+                    ),
                 }
             }
             false => Error::Learner(crate::supervisor::words(&error)),

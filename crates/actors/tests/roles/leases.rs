@@ -1,6 +1,6 @@
 //! The units of a node's resources that roles hold while they work.
 
-use flopsmith_config::Settings;
+use flopsmith_config::{Device, Settings};
 use futures::FutureExt;
 
 use crate::{World, settings, soon};
@@ -37,4 +37,18 @@ async fn sampling_goes_on_beside_training_where_it_may_be_ahead() {
         assert_eq!(side_by_side(&ahead), (true, true));
         assert_eq!(side_by_side(&settings()), (true, false));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_is_told_to_use_the_cpu_takes_its_cores_beside_a_gpu() {
+    let world = World::new().await;
+    let host = world.host().with_gpu();
+    let mut settings = settings();
+    settings.learner.device = Device::Cpu;
+    let trained = soon(host.policy_lease("learn", &settings)).await;
+    assert!(host.cores.one("compile").now_or_never().is_none());
+    drop(trained);
+    settings.learner.device = Device::Auto;
+    let _trained = soon(host.policy_lease("learn", &settings)).await;
+    assert!(host.cores.one("compile").now_or_never().is_some());
 }

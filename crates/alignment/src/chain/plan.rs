@@ -12,7 +12,7 @@ use flopsmith_generator::measured::{Program, REFERENCE};
 use flopsmith_measure::METHOD;
 use flopsmith_problem::{Language, Problem, prompt};
 use flopsmith_protocol::Digest;
-use flopsmith_recipes::{Room, beside};
+use flopsmith_recipes::{Placement, Room, beside};
 use flopsmith_run::console::{located, usage};
 use flopsmith_run::digits::counted;
 use flopsmith_run::kept_out::{KeptOut, SAME_NEST};
@@ -116,8 +116,9 @@ impl Plan {
         let all = || self.training.iter().chain(&self.held_out);
         let texts = self.prompts()?;
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let at = Placement::of(recipe.device, recipe.dtype)?;
         let Room { positions, prompts } =
-            flopsmith_recipes::room(&self.base, recipe.chat, recipe.dtype, &texts)?;
+            flopsmith_recipes::room(&self.base, recipe.chat, at, &texts)?;
         let asked = self.training.len() + self.held_out.len();
         for (problem, tokens) in all().zip(&prompts) {
             let longest = i64::from(recipe.rlpf.max_tokens);
@@ -226,7 +227,9 @@ impl Plan {
     /// None in practice: settings are always text.
     pub fn keys(&self) -> Result<BTreeMap<Stage, Digest>> {
         let recipe = &self.recipe;
-        let general = (recipe.chat, recipe.nest, &recipe.dtype);
+        // A format that is left open counts as the usual one of a CPU, on every device.
+        let dtype = recipe.dtype.unwrap_or_default();
+        let general = (recipe.chat, recipe.nest, &dtype);
         let mut keys: BTreeMap<Stage, Digest> = BTreeMap::new();
         for stage in Stage::ALL {
             let own = match stage {

@@ -18,7 +18,7 @@ use flopsmith_measure::Purpose;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::Sampling;
 use flopsmith_recipes::pairs::{self, Aim};
-use flopsmith_recipes::{is_unfinished, rlpf, starter};
+use flopsmith_recipes::{Placement, is_unfinished, rlpf, starter};
 use flopsmith_run::console::{say, usage};
 use flopsmith_run::digits::time;
 use flopsmith_run::exit::{INFRASTRUCTURE, INTERRUPTED, OK};
@@ -294,6 +294,7 @@ impl Work<'_> {
             validation: Some(self.part("sft_evaluation.jsonl")),
             chat: recipe.chat,
             dtype: recipe.dtype,
+            device: recipe.device,
             checkpoint_every: CHECKPOINT_EVERY,
             sft: recipe.sft.clone(),
         };
@@ -309,6 +310,7 @@ impl Work<'_> {
             validation: Some(self.part(&format!("{part}_evaluation.jsonl"))),
             chat: recipe.chat,
             dtype: recipe.dtype,
+            device: recipe.device,
             checkpoint_every: CHECKPOINT_EVERY,
             reward_model: of(Aim::RewardModel).then(|| recipe.reward_model.clone()),
             dpa: of(Aim::Dpa).then(|| recipe.dpa.clone()),
@@ -352,6 +354,7 @@ impl Work<'_> {
     /// Evaluates all models at each task, on the training problems and on the held-out ones.
     fn evaluation(&self) -> Result<Ended> {
         let recipe = &self.plan.recipe;
+        let at = Placement::of(recipe.device, recipe.dtype)?;
         let mut sets = Vec::new();
         let mut complete = true;
         for (task, name, problems) in self.plan.evaluations() {
@@ -381,7 +384,8 @@ impl Work<'_> {
                 },
                 permitted: None,
                 threads: vec![1],
-                dtype: recipe.dtype,
+                dtype: at.format(),
+                device: recipe.device,
                 compiler: COMPILER.to_owned(),
                 allow_weaker_jail: self.order.allow_weaker_jail,
                 purpose: Purpose::Rank,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::BoolishValueParser;
 use clap::{Args as ClapArgs, Subcommand};
 use flopsmith_bench::threads::ThreadCount;
+use flopsmith_config::Device;
 use flopsmith_eval::{Format, Prompt, Task};
 
 use super::{BenchPurpose, Dtype, Waiting, Workloads};
@@ -90,6 +91,9 @@ pub struct Eval {
     /// Hold the weights of language models in this number format.
     #[arg(long, value_enum, default_value = "auto")]
     pub dtype: Dtype,
+    /// Sample language models on this device: auto (the first GPU if libtorch can use one, else the CPU), cpu, cuda or cuda:N.
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: Device,
     /// Time with these numbers of threads: a number or a list, e.g. 1,2,all. `all` is the largest number that leaves a
     /// core to the supervisor, which holds the clock.
     #[arg(

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
+use flopsmith_config::Device;
 use flopsmith_run::durations;
 
 use super::Dtype;
@@ -50,9 +51,12 @@ pub struct ModelServe {
     /// With a token, only GET /health is answered without it, also on loopback.
     #[arg(long, value_name = "FILE", env = "FLOPSMITH_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
-    /// Hold the weights in this number format.
-    #[arg(long, value_enum, default_value = "float32")]
-    pub dtype: Dtype,
+    /// Hold the weights in this number format; in float32 on a CPU and in bfloat16 on a GPU when left out.
+    #[arg(long, value_enum)]
+    pub dtype: Option<Dtype>,
+    /// Compute on this device: auto (the first GPU if libtorch can use one, else the CPU), cpu, cuda or cuda:N.
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: Device,
     /// Refuse requests whose prompt and answer have more tokens than this; the model's positions when left out.
     #[arg(long, value_name = "TOKENS", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(2..))]
     pub max_length: Option<u32>,

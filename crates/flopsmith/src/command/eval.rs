@@ -43,6 +43,7 @@ pub fn run(args: &Eval) -> Result<ExitCode> {
             Dtype::Bfloat16 => flopsmith_config::Dtype::Bfloat16,
             Dtype::Auto => flopsmith_config::Dtype::Auto,
         },
+        device: args.device,
         compiler: args.compiler.clone(),
         allow_weaker_jail: args.allow_weaker_jail,
         purpose: args.purpose.purpose(),

@@ -24,6 +24,8 @@ mod memory;
 #[cfg(feature = "torch")]
 mod model;
 #[cfg(feature = "torch")]
+mod model_plan;
+#[cfg(feature = "torch")]
 mod model_serve;
 mod module;
 mod pages;

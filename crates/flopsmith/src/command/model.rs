@@ -1,4 +1,4 @@
-//! `flopsmith model`: inspects, samples and merges models; `model_serve` serves them.
+//! `flopsmith model`: inspects, samples and merges models; `model_plan` plans their memory, and `model_serve` serves them.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -12,6 +12,7 @@ use flopsmith_policy::{
 };
 use flopsmith_problem::prompt::Style;
 use flopsmith_protocol::Sampling;
+use flopsmith_recipes::Placement;
 use flopsmith_run::console::{data, piece, say, usage};
 use flopsmith_run::paths;
 
@@ -42,6 +43,19 @@ pub fn run(args: &Model) -> Result<ExitCode> {
                 found.loads.is_ok() && found.tokenizer.is_ok() && found.chat_template.is_ok();
             Ok(ExitCode::from(if usable { exit::OK } else { exit::USAGE }))
         }
+        Model::Plan {
+            folder,
+            gpu,
+            context,
+            group,
+            format,
+        } => super::model_plan::run(&super::model_plan::Asked {
+            folder,
+            gpu_bytes: *gpu,
+            context: *context,
+            group: *group,
+            format: *format,
+        }),
         Model::Merge {
             adapter,
             output,
@@ -64,10 +78,11 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             stop,
             repeats,
             dtype,
+            device,
             stream,
             seed,
         } => {
-            let (model, tokenizer) = load(folder, *dtype)?;
+            let (model, tokenizer) = load(folder, *dtype, *device)?;
             let style = match (*full, *nest) {
                 (true, _) => Style::Full,
                 (_, true) => Style::Nest,
@@ -267,19 +282,23 @@ fn describe(found: &flopsmith_policy::Inspection) {
 }
 
 /// The model of a folder, and its tokenizer.
-pub fn load(folder: &Path, dtype: Dtype) -> Result<(Loaded, Tokenizer)> {
+pub fn load(
+    folder: &Path,
+    dtype: Option<Dtype>,
+    device: flopsmith_config::Device,
+) -> Result<(Loaded, Tokenizer)> {
     let folder = paths::model(folder);
     let wrong = |e: &dyn std::error::Error| usage(flopsmith_actors::supervisor::words(e));
-    let dtype = match dtype {
+    let dtype = dtype.map(|dtype| match dtype {
         Dtype::Float32 => flopsmith_config::Dtype::Float32,
         Dtype::Bfloat16 => flopsmith_config::Dtype::Bfloat16,
         Dtype::Auto => flopsmith_config::Dtype::Auto,
-    };
-    let model =
-        flopsmith_recipes::load(&folder, dtype).map_err(|e| match e.is_out_of_memory() {
-            true => anyhow::Error::new(e),
-            false => wrong(&e),
-        })?;
+    });
+    let at = Placement::of(device, dtype)?;
+    let model = flopsmith_recipes::load(&folder, at).map_err(|e| match e.is_out_of_memory() {
+        true => anyhow::Error::new(e),
+        false => wrong(&e),
+    })?;
     let tokenizer =
         flopsmith_policy::fitting_tokenizer(&folder, model.config()).map_err(|e| wrong(&e))?;
     Ok((model, tokenizer))
@@ -288,8 +307,8 @@ pub fn load(folder: &Path, dtype: Dtype) -> Result<(Loaded, Tokenizer)> {
 fn logprobs(folder: &Path, tokens: &[u32]) -> Result<ExitCode> {
     let folder = paths::model(folder);
     let wrong = |e: &dyn std::error::Error| usage(flopsmith_actors::supervisor::words(e));
-    let model =
-        Loaded::load(&folder, Device::cuda_if_available(), Kind::Float).map_err(|e| wrong(&e))?;
+    let device = flopsmith_policy::device::usable(flopsmith_config::Device::Auto)?;
+    let model = Loaded::load(&folder, device, Kind::Float).map_err(|e| wrong(&e))?;
     let vocabulary = model.config().vocab_size as usize;
     if let Some(bad) = tokens.iter().find(|t| **t as usize >= vocabulary) {
         return Err(usage(format!(

@@ -19,9 +19,9 @@ pub fn run(args: &ModelServe) -> Result<ExitCode> {
         Ok(named)
     });
     let adapters = adapters.collect::<Result<Vec<_>>>()?;
-    let (folder, dtype) = (args.folder.clone(), args.dtype);
+    let (folder, dtype, device) = (args.folder.clone(), args.dtype, args.device);
     let models = Models {
-        load: Box::new(move || load(&folder, dtype)),
+        load: Box::new(move || load(&folder, dtype, device)),
         name: name(args)?,
         adapters,
         longest: args.max_length.map(|tokens| tokens as usize),

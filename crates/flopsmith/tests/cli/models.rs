@@ -39,6 +39,34 @@ fn the_log_probabilities_of_a_model_are_of_its_whole_vocabulary_at_every_positio
 }
 
 #[test]
+fn the_memory_of_a_model_is_planned_as_text_and_as_json() {
+    let text = run(&["model", "plan", STARTER, "--gpu", "24GiB", "--group", "4"]);
+    said(&text);
+    let lines = String::from_utf8(text.stdout).unwrap();
+    for part in [
+        "train an adapter: fits",
+        "8 tasks of 4, up to 1024 positions",
+        "[learner.lora]",
+    ] {
+        assert!(lines.contains(part), "{part}: {lines}");
+    }
+    let output = run(&["model", "plan", STARTER, "--format", "json"]);
+    said(&output);
+    let plan = last_object(&output);
+    assert_keys(
+        &plan,
+        "parameters adapter_parameters gpu_bytes context answers ways settings",
+        "",
+    );
+    assert_eq!(plan["gpu_bytes"], 80u64 << 30);
+    assert_eq!(plan["ways"].as_array().map(Vec::len), Some(3));
+    let output = run(&["model", "plan", STARTER, "--context", "5000"]);
+    assert_eq!(output.status.code(), Some(2));
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(words.contains("1024 positions"), "{words}");
+}
+
+#[test]
 fn a_model_writes_as_many_programs_as_it_is_asked_for() {
     let sample = |more: &[&str]| {
         // Like in its corpus, and close to its most likely answer.

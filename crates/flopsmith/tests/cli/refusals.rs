@@ -310,6 +310,48 @@ fn config_check_refuses_what_training_would() {
 
 #[cfg(feature = "torch")]
 #[test]
+fn a_gpu_that_is_not_there_is_a_lack_of_this_machine() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let recipe = place.path().join("sft.toml");
+    let text = "model = \"models/starter\"\nexamples = \"sft.jsonl\"\ndevice = \"cuda:4000\"\n";
+    std::fs::write(&recipe, text).unwrap();
+    let (runs_text, recipe) = (runs.display().to_string(), recipe.display().to_string());
+    let missing = "generator.device=cuda:4000";
+    let train = [
+        "train",
+        "examples/dgemm.toml",
+        "--runs",
+        &runs_text,
+        "--set",
+    ];
+    let sample = ["model", "sample", "models/starter", "--prompt", "x"];
+    for command in [
+        [&train[..], &[missing]].concat(),
+        [&sample[..], &["--device", "cuda:4000"]].concat(),
+        vec!["sft", &recipe],
+    ] {
+        let output = flopsmith().args(&command).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(3), "{command:?}: {said}");
+        for part in ["\"cuda:4000\"", "flopsmith doctor"] {
+            assert!(said.contains(part), "{part} for {command:?}: {said}");
+        }
+        assert!(!said.contains("measuring this machine"), "{said}");
+    }
+    assert!(!runs.exists(), "no run was made");
+    let output = flopsmith().args(sample).args(["--device", "gpu"]).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    refused_before_a_run(&["learner.device=gpu"], &["`gpu` is no device"]);
+    refused_before_a_run(
+        &["require_gpu=true", "learner.device=cpu"],
+        &["`learner.device`", "`require_gpu`"],
+    );
+}
+
+#[cfg(feature = "torch")]
+#[test]
 fn a_model_that_does_not_load_is_refused_before_anything_is_measured() {
     let place = tempfile::tempdir().unwrap();
     let model = place.path().join("model");

@@ -128,12 +128,13 @@ fn auto_goes_by_what_the_folder_holds() {
         let folder = tempfile::tempdir().unwrap();
         let model = Model::random(config.clone(), 7, Device::Cpu, kind).unwrap();
         model.save(folder.path()).unwrap();
-        let chosen = |dtype: Dtype| dtype::kind(dtype, folder.path(), Device::Cuda(0)).unwrap();
+        let chosen =
+            |dtype: Dtype| dtype::kind(Some(dtype), folder.path(), Device::Cuda(0)).unwrap();
         assert_eq!(chosen(Dtype::Auto), kind);
         assert_eq!(chosen(Dtype::Float32), Kind::Float);
         assert_eq!(chosen(Dtype::Bfloat16), Kind::BFloat16);
         // A processor without the instructions uses single precision.
-        let here = dtype::kind(Dtype::Auto, folder.path(), Device::Cpu).unwrap();
+        let here = dtype::kind(Some(Dtype::Auto), folder.path(), Device::Cpu).unwrap();
         assert!(here == kind || here == Kind::Float);
         // For an adapter's folder, the number format of its base model.
         let mut model = Model::load(folder.path(), Device::Cpu, kind).unwrap();
@@ -141,9 +142,9 @@ fn auto_goes_by_what_the_folder_holds() {
         let adapter = tempfile::tempdir().unwrap();
         let base = folder.path().to_str().unwrap();
         model.adapter().unwrap().save(adapter.path(), base).unwrap();
-        let chosen = dtype::kind(Dtype::Auto, adapter.path(), Device::Cuda(0)).unwrap();
+        let chosen = dtype::kind(Some(Dtype::Auto), adapter.path(), Device::Cuda(0)).unwrap();
         assert_eq!(chosen, kind);
     }
     let nowhere = std::path::Path::new("/nowhere");
-    assert!(dtype::kind(Dtype::Auto, nowhere, Device::Cpu).is_err());
+    assert!(dtype::kind(Some(Dtype::Auto), nowhere, Device::Cpu).is_err());
 }

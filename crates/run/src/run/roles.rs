@@ -269,15 +269,18 @@ fn searches(context: &Context) -> Result<Vec<(ProblemId, Searching)>, flopsmith_
 #[cfg(feature = "torch")]
 async fn policy_source(context: &Arc<Context>) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
     use flopsmith_actors::source::policy::PolicySource;
-    use flopsmith_policy::{Device, Handle, Model};
+    use flopsmith_policy::{Handle, Model, device};
     let folder = crate::paths::model(&context.settings.generator.model);
-    let dtype = context.settings.generator.dtype;
+    let generator = &context.settings.generator;
+    let (dtype, wanted) = (generator.dtype, generator.device);
+    let wanted = wanted.or_gpu(context.settings.require_gpu);
+    let device = device::usable(wanted)
+        .map_err(|e| flopsmith_actors::Error::Hopeless(format!("[generator]: {e}")))?;
     let failed = |e: &dyn std::error::Error| {
         flopsmith_actors::Error::Generator(flopsmith_actors::supervisor::words(e))
     };
     let handle = tokio::task::spawn_blocking(move || {
         Handle::spawn(move || {
-            let device = Device::cuda_if_available();
             let kind = flopsmith_policy::dtype::kind(dtype, &folder, device)?;
             let mut told = Instant::now();
             let model = Model::load_telling(&folder, device, kind, |reading| {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use flopsmith_config::{Algorithm, GrpoConfig, Settings};
 use flopsmith_learner::{GrpoSample, Learner, Ppo, PpoSample, StepReport};
-use flopsmith_policy::{Device, Model};
+use flopsmith_policy::{Adapter, Model};
 use flopsmith_protocol::PpoMetrics;
 
 use crate::advantages::Advantaged;
@@ -45,7 +45,7 @@ impl From<flopsmith_policy::Error> for Unfit {
         Self {
             words: words(&error),
             is_out_of_memory: error.is_out_of_memory(),
-            is_of_settings: false,
+            is_of_settings: matches!(error, flopsmith_policy::Error::Device { .. }),
         }
     }
 }
@@ -62,14 +62,16 @@ impl From<flopsmith_learner::Error> for Unfit {
 
 impl Stage {
     /// The training of the model in `folder` on at most `cores` cores, in the state that `files` hold; a fresh training
-    /// if there are none.
+    /// if there are none. What the settings leave open is as usual on the device that they name.
     pub fn begin(
         folder: &Path,
         settings: &Settings,
         cores: usize,
         files: &[(String, Vec<u8>)],
     ) -> Result<Self, Unfit> {
-        let device = Device::cuda_if_available();
+        let wanted = settings.learner.device.or_gpu(settings.require_gpu);
+        let device = flopsmith_policy::device::usable(wanted)?;
+        let settings = &settings.trained_on(device.is_cuda(), Adapter::is_in(folder));
         let kind = flopsmith_policy::dtype::kind(settings.learner.dtype, folder, device)?;
         let mut told = Instant::now();
         let model = Model::load_telling(folder, device, kind, |reading| {

@@ -164,7 +164,7 @@ pub fn on_farm(
         }
     }
     let mut known: Vec<Option<Option<Option<f64>>>> = vec![None; programs.len()];
-    farm.evaluate(&programs, stopped, |number, outcome| {
+    farm.evaluate(&programs, stopped, |number, outcome, _| {
         known[number] = Some(runtime_s(&outcome.verdict));
         while let Some((number, _)) = lines.front()
             && let Some(measured) = known[*number]

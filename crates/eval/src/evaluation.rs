@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Order;
 use crate::folder::{Evaluation, Folder};
 use crate::modules;
+use crate::on_farm;
 use crate::outcome::{Outcome, State};
 use crate::results::outcomes;
 
@@ -64,6 +65,9 @@ pub fn run(order: &Order, folder: &mut Folder, stopped: &CancellationToken) -> R
             counted(total as u64, "distinct program"),
             counted(open.len() as u64, "problem")
         ));
+    }
+    if let Some(ways) = &order.farm {
+        return on_farm::run(order, ways, folder, &open, stopped);
     }
     let mut patience = Patience::new(order.wait);
     let mut troubles = Troubles::new();

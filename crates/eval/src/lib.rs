@@ -19,6 +19,7 @@ mod figures;
 mod folder;
 pub mod model;
 mod modules;
+mod on_farm;
 mod outcome;
 mod page;
 mod pareval;
@@ -41,6 +42,7 @@ use flopsmith_measure::{METHOD, Purpose};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Sampling, TechniqueSet};
 use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::farm::Ways;
 use flopsmith_run::{exit, interrupt};
 use serde::{Deserialize, Serialize};
 
@@ -94,6 +96,10 @@ pub struct Order {
     pub problems: Vec<Arc<Problem>>,
     /// The number of answers to each problem; if there is none, [`SAMPLES`], and all of files.
     pub samples: Option<u32>,
+    /// Names of the workloads, if they are not all of the problems'.
+    pub workloads: Vec<String>,
+    /// The cluster whose workers evaluate the programs; this machine does if there is none.
+    pub farm: Option<Ways>,
     /// The numbers of draws of the metrics; if there are none, those of [`DRAWS`] that the samples permit.
     pub draws: Vec<u32>,
     /// How policies sample.

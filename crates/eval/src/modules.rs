@@ -58,10 +58,12 @@ pub fn run(
                 busy: idle_wait::resting_on(baselines_busy.as_deref(), busy),
                 ..done
             };
-            let outcome = Outcome::of_module(
+            let outcome = Outcome::over_reference(
                 problem.id.as_str(),
                 program.digest.clone(),
                 threads,
+                // PyTorch's own pool of threads.
+                threads > 1,
                 &done,
                 &attested.digest,
                 order.purpose,

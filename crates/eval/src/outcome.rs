@@ -121,11 +121,13 @@ impl Outcome {
         Self::judged(problem, program, row.threads, done)
     }
 
-    /// The outcome of a module, whose reference is the fastest baseline.
-    pub fn of_module(
+    /// The outcome of a program whose measured ratio is the one to the reference: of a module, whose reference is the fastest
+    /// baseline, or of a kernel on a cluster. `threaded` says whether the reference runs on as many threads.
+    pub fn over_reference(
         problem: &str,
         program: Digest,
         threads: u32,
+        threaded: bool,
         evaluated: &Evaluated,
         attestation: &Digest,
         purpose: Purpose,
@@ -139,14 +141,13 @@ impl Outcome {
         let done = Done {
             evaluated,
             detail,
-            speed: Speed::of_module(evaluated, purpose),
+            speed: Speed::over_reference(evaluated, purpose),
             reference: Reference {
                 log_ratio: 0.0,
                 log_ratio_se: 0.0,
                 share_of_roof: None,
                 bound: None,
-                // PyTorch's own pool of threads.
-                threaded: threads > 1,
+                threaded,
             },
             attestation,
         };
@@ -249,7 +250,7 @@ impl Speed {
         speed.finite()
     }
 
-    fn of_module(evaluated: &Evaluated, purpose: Purpose) -> Option<Self> {
+    fn over_reference(evaluated: &Evaluated, purpose: Purpose) -> Option<Self> {
         let measurement = evaluated.verdict.measurement()?;
         let own = LogRatio {
             value: measurement.ratio.ln(),
@@ -328,7 +329,15 @@ mod tests {
                 busy: Some("a compiler".into()),
             };
             let (program, machine) = (Digest::of(b"program"), Digest::of(b"machine"));
-            Outcome::of_module("gelu", program, 2, &evaluated, &machine, Purpose::Rank)
+            Outcome::over_reference(
+                "gelu",
+                program,
+                2,
+                true,
+                &evaluated,
+                &machine,
+                Purpose::Rank,
+            )
         };
         let measurement = Measurement {
             ratio: 1.5,

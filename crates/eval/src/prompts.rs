@@ -57,6 +57,8 @@ mod tests {
         Order {
             models: Vec::new(),
             problems: Vec::new(),
+            workloads: Vec::new(),
+            farm: None,
             samples: None,
             draws: Vec::new(),
             sampling: Sampling {

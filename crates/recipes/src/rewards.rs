@@ -179,6 +179,9 @@ fn farms(ways: &Ways, benches: &HashMap<Timed, Bench>) -> Result<HashMap<Vec<Str
             workloads,
             compiler: COMPILER,
             standard: Standard::Screen,
+            threads: 1,
+            full: false,
+            sanitize: false,
         };
         farms.insert(workloads.clone(), Farm::open(ways, &order)?);
     }
@@ -336,13 +339,17 @@ impl Rewards {
                 }
             }
             let benches = &mut self.benches;
-            farm.evaluate(&programs, &CancellationToken::new(), |number, outcome| {
-                if let Some(bench) = benches.get_mut(&asked[number]) {
-                    let fate = Fate::of(outcome.verdict);
-                    bench.known.insert(programs[number].source.clone(), fate);
-                }
-                Ok(())
-            })?;
+            farm.evaluate(
+                &programs,
+                &CancellationToken::new(),
+                |number, outcome, _| {
+                    if let Some(bench) = benches.get_mut(&asked[number]) {
+                        let fate = Fate::of(outcome.verdict);
+                        bench.known.insert(programs[number].source.clone(), fate);
+                    }
+                    Ok(())
+                },
+            )?;
         }
         Ok(())
     }

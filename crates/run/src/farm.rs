@@ -17,8 +17,8 @@ use flopsmith_config::{Settings, Standard};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::{self, Queue};
 use flopsmith_protocol::{
-    Candidate, CandidateId, CandidateRef, GroupId, MachineClass, Outcome, ProblemId, Purpose,
-    RunId, RunSpec, TaskId, TechniqueSet, Verdict,
+    Candidate, CandidateId, CandidateRef, Digest, GroupId, MachineClass, MachineFacts, Outcome,
+    ProblemId, Purpose, RunId, RunSpec, TaskId, TechniqueSet, Verdict,
 };
 use flopsmith_store::Store;
 use tokio::runtime::Runtime;
@@ -59,6 +59,12 @@ pub struct Order<'a> {
     pub compiler: &'a str,
     /// The standard of the measurements.
     pub standard: Standard,
+    /// Number of threads that programs are timed with.
+    pub threads: u32,
+    /// True if each program is verified in full, as a number to publish needs; otherwise it gets a first look.
+    pub full: bool,
+    /// True if sanitizers check the programs.
+    pub sanitize: bool,
 }
 
 /// A program to evaluate.
@@ -79,8 +85,14 @@ pub struct Farm {
     log: LogReader<Outcome>,
     run: RunId,
     class: MachineClass,
+    /// Purpose of its candidates.
+    purpose: Purpose,
+    /// True if each program is certified.
+    certifies: bool,
     /// Number of programs so far, which name their tasks.
     sent: u32,
+    /// The machines that have measured programs, by the digests of their attestations.
+    machines: HashMap<Digest, MachineFacts>,
     silence: Duration,
 }
 
@@ -138,13 +150,21 @@ impl Farm {
             log,
             run,
             class,
+            purpose: match order.full {
+                // A program that is measured once more gets a full look.
+                true => Purpose::Certify,
+                false => Purpose::Search,
+            },
+            certifies: order.standard == Standard::Certify,
             sent: 0,
+            machines: HashMap::new(),
             silence: SILENCE,
         })
     }
 
-    /// Evaluates programs, and hands over each number with its outcome, in the order in which they arrive. An outcome that is not
-    /// the program's own fault comes after [`ATTEMPTS`] of them. False if a stop was requested.
+    /// Evaluates programs, and hands over each number with its outcome and the machine that measured it, in the order in which
+    /// outcomes arrive. An outcome that is not the program's own fault comes after [`ATTEMPTS`] of them. False if a stop was
+    /// requested.
     ///
     /// # Errors
     /// The bus fails, no role processes the programs, or `each` fails.
@@ -152,7 +172,7 @@ impl Farm {
         &mut self,
         programs: &[Program],
         stopped: &CancellationToken,
-        mut each: impl FnMut(usize, Outcome) -> Result<()>,
+        mut each: impl FnMut(usize, Outcome, Option<&MachineFacts>) -> Result<()>,
     ) -> Result<bool> {
         let runtime = self.runtime.handle().clone();
         runtime.block_on(async {
@@ -190,7 +210,13 @@ impl Farm {
                 };
                 let attempt = asked.attempt + 1;
                 if outcome.verdict.counts() || attempt == ATTEMPTS {
-                    each(asked.number, outcome)?;
+                    let measurement = outcome.verdict.measurement();
+                    let attestation = measurement.map(|m| m.attestation.clone());
+                    let machine = match &attestation {
+                        Some(digest) => self.machine(digest).await?,
+                        None => None,
+                    };
+                    each(asked.number, outcome, machine)?;
                     continue;
                 }
                 tracing::warn!(
@@ -202,6 +228,18 @@ impl Farm {
                 waiting.insert(id, asked);
             }
         })
+    }
+
+    /// The machine with this attestation, which its node published before its first outcome.
+    async fn machine(&mut self, attestation: &Digest) -> Result<Option<&MachineFacts>> {
+        if !self.machines.contains_key(attestation) {
+            let subject = subjects::machine(&self.run);
+            let mut log = self.bus.log::<MachineFacts>(&subject, 0).await?;
+            let said = log.replay().await?.into_iter();
+            self.machines
+                .extend(said.map(|(_, facts)| (facts.attestation.clone(), facts)));
+        }
+        Ok(self.machines.get(attestation))
     }
 
     async fn send(&self, program: &Program, asked: &Asked) -> Result<CandidateId> {
@@ -220,12 +258,12 @@ impl Farm {
                 problem: program.problem.clone(),
                 stage: 0,
                 permitted: program.permitted,
-                purpose: Purpose::Search,
+                purpose: self.purpose,
                 policy: None,
                 remeasures: None,
                 machine_class: self.class.clone(),
                 exploration: false,
-                finalist: false,
+                finalist: self.certifies,
                 follows: None,
             },
             source: program.source.clone(),
@@ -288,12 +326,15 @@ fn spec(
         problem: String::new(),
         problems: order.problems.iter().map(|p| p.id.to_string()).collect(),
         workloads: order.workloads.to_vec(),
+        threads: order.threads,
         machine_class: class.to_string(),
         ..Settings::default()
     };
     settings.evaluate.workers = true;
     settings.evaluate.compiler = order.compiler.to_owned();
     settings.evaluate.purpose = order.standard;
+    settings.evaluate.again = order.standard;
+    settings.evaluate.sanitize = order.sanitize;
     Ok(RunSpec {
         run: run.clone(),
         version: version(),
@@ -366,6 +407,9 @@ mod tests {
                 workloads: &[],
                 compiler: "gcc",
                 standard: Standard::Screen,
+                threads: 1,
+                full: false,
+                sanitize: false,
             };
             Farm::with(self.server.connect_options(), None, &ways, &order).unwrap()
         }
@@ -420,6 +464,9 @@ mod tests {
             workloads: &[],
             compiler: "gcc",
             standard: Standard::Screen,
+            threads: 1,
+            full: false,
+            sanitize: false,
         };
         let class = MachineClass::new("local").unwrap();
         spec(&RunId::new("r").unwrap(), &class, None, &order).unwrap()
@@ -451,11 +498,15 @@ mod tests {
         let mut kinds = vec![""; programs.len()];
         std::thread::scope(|scope| {
             let working = scope.spawn(|| world.runtime.block_on(world.work(6, decide)));
-            let whole = farm.evaluate(&programs, &CancellationToken::new(), |number, outcome| {
-                assert_eq!(kinds[number], "", "once");
-                kinds[number] = outcome.verdict.kind();
-                Ok(())
-            });
+            let whole = farm.evaluate(
+                &programs,
+                &CancellationToken::new(),
+                |number, outcome, _| {
+                    assert_eq!(kinds[number], "", "once");
+                    kinds[number] = outcome.verdict.kind();
+                    Ok(())
+                },
+            );
             assert!(whole.unwrap());
             working.join().unwrap();
         });
@@ -472,14 +523,14 @@ mod tests {
         // A role that gives a message up publishes no outcome.
         let error = std::thread::scope(|scope| {
             let working = scope.spawn(|| world.runtime.block_on(world.work(1, |_| None)));
-            let ended = farm.evaluate(&[program("x")], &CancellationToken::new(), |_, _| Ok(()));
+            let ended = farm.evaluate(&[program("x")], &CancellationToken::new(), |_, _, _| Ok(()));
             working.join().unwrap();
             ended.unwrap_err().to_string()
         });
         assert!(error.contains("flopsmith dead list"), "{error}");
         let stopped = CancellationToken::new();
         stopped.cancel();
-        let whole = farm.evaluate(&[program("y")], &stopped, |_, _| Ok(()));
+        let whole = farm.evaluate(&[program("y")], &stopped, |_, _, _| Ok(()));
         assert!(!whole.unwrap());
     }
 

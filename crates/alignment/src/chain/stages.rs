@@ -231,6 +231,9 @@ impl Work<'_> {
             workloads,
             compiler: COMPILER,
             standard: Standard::Screen,
+            threads: 1,
+            full: false,
+            sanitize: false,
         };
         let mut farm = Farm::open(ways, &order)?;
         let mut numbers = numbers.into_iter();
@@ -364,6 +367,8 @@ impl Work<'_> {
             let results = flopsmith_eval::evaluated(&flopsmith_eval::Order {
                 models: self.models(),
                 problems: problems.to_vec(),
+                workloads: recipe.workloads.clone(),
+                farm: None,
                 samples: Some(evaluate.samples),
                 draws: Vec::new(),
                 sampling: Sampling {

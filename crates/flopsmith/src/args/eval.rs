@@ -8,7 +8,7 @@ use flopsmith_bench::threads::ThreadCount;
 use flopsmith_config::Device;
 use flopsmith_eval::{Format, Prompt, Task};
 
-use super::{BenchPurpose, Dtype, Waiting, Workloads};
+use super::{BenchPurpose, Dtype, OnFarm, Waiting, Workloads};
 
 /// Shown under the options.
 pub const EXAMPLES: &str = "\
@@ -117,6 +117,9 @@ pub struct Eval {
     /// evaluates only what is missing there.
     #[arg(long, short, value_name = "DIR", default_value = "evaluation")]
     pub output: PathBuf,
+    /// The cluster.
+    #[command(flatten)]
+    pub farm: OnFarm,
     /// The wait for a quiet machine.
     #[command(flatten)]
     pub wait: Waiting,

@@ -30,6 +30,8 @@ pub fn run(args: &Eval) -> Result<ExitCode> {
     let order = Order {
         models,
         problems,
+        workloads: args.workloads.names.clone(),
+        farm: args.farm.ways()?,
         samples: args.samples,
         draws: draws(args),
         sampling: sampling(args)?,
@@ -52,7 +54,9 @@ pub fn run(args: &Eval) -> Result<ExitCode> {
         output: args.output.clone(),
         format: args.format,
     };
-    measuring_lock::announce(&format!("eval {}", args.models.join(" ")));
+    if order.farm.is_none() {
+        measuring_lock::announce(&format!("eval {}", args.models.join(" ")));
+    }
     let code = flopsmith_eval::run(&order).map_err(advised)?;
     Ok(ExitCode::from(code))
 }

@@ -262,8 +262,46 @@ async fn the_workers_of_a_cluster_measure_the_programs_of_a_file() {
     assert_eq!(right, [true, false, true], "{text}");
     assert!(rows[0]["runtime_s"].as_f64().unwrap() > 0.0);
     assert_eq!(rows[0]["runtime_s"], rows[2]["runtime_s"], "measured once");
+    evaluated_by_workers(&cluster, &[&reference, wrong]);
     let top = run(&["top", "--nats", &cluster.url(), "--format", "json"]);
     assert_eq!(last_object(&top)["runs"].as_array().unwrap().len(), 0);
+}
+
+/// The workers evaluate the answers of an evaluation as well.
+fn evaluated_by_workers(cluster: &Cluster, programs: &[&str]) {
+    let samples = cluster.folder.path().join("samples.jsonl");
+    let lines = programs
+        .iter()
+        .map(|program| serde_json::json!({ "problem": "dot", "program": program }).to_string());
+    std::fs::write(&samples, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let folder = cluster.folder.path().join("evaluation");
+    let mut command = flopsmith();
+    command.args(["eval", samples.to_str().unwrap(), "--problem", "dot"]);
+    command.args(["--format", "json", "--purpose", "screen", "--output"]);
+    command
+        .arg(&folder)
+        .args(["--cluster", "--nats", &cluster.url()]);
+    command.arg("--store").arg(cluster.store());
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("[2/2] dot"), "{said}");
+    let outcomes: Vec<serde_json::Value> = std::fs::read_to_string(folder.join("outcomes.jsonl"))
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |outcome: &str| outcomes.iter().find(|row| row["outcome"] == outcome);
+    let wrong = of("rejected").expect("the wrong one");
+    assert_eq!(wrong["reason"], "wrong_result", "{outcomes:?}");
+    let right = of("measured").or(of("unconverged")).expect("the reference");
+    let ratio = right["speed"]["log_ratio"].as_f64().unwrap().exp();
+    assert!((0.3..3.0).contains(&ratio), "it is the reference: {ratio}");
+    // A second start finds nothing to do.
+    let again = command.output().unwrap();
+    let said = String::from_utf8_lossy(&again.stderr);
+    assert_eq!(again.status.code(), Some(0), "{said}");
+    assert!(!said.contains("[1/"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -55,6 +55,9 @@ pub fn run(args: &Measure) -> Result<ExitCode> {
                     workloads: &args.workloads.names,
                     compiler: &args.compiler,
                     standard: Standard::Screen,
+                    threads: 1,
+                    full: false,
+                    sanitize: false,
                 },
             )?;
             let stopped = watch.asked();

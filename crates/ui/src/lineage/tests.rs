@@ -149,8 +149,8 @@ fn programs_that_are_left_stand_below_their_ancestors() {
     let problem = view.record(0).unwrap().unwrap().problem;
     let mut families = Families::of(&view, None, problem).unwrap();
     assert_eq!(families.numbers(), [5, 4, 3, 2, 1, 0]);
-    for (wanted, expected) in [
-        (&[2][..], &[(0, 0, None), (2, 0, Some(0))][..]),
+    let cases: [(&[u64], &[(u64, u32, Option<u32>)]); 5] = [
+        (&[2], &[(0, 0, None), (2, 0, Some(0))]),
         (&[0], &[(0, 0, None)]),
         (&[], &[]),
         // Without the fastest program, the other family is the first one.
@@ -167,7 +167,8 @@ fn programs_that_are_left_stand_below_their_ancestors() {
                 (3, 0, Some(2)),
             ],
         ),
-    ] {
+    ];
+    for (wanted, expected) in cases {
         families.leave(&wanted.iter().copied().collect());
         assert_eq!(drawn(&families), expected, "{wanted:?}");
     }

@@ -66,7 +66,7 @@ fn the_tree_shows_the_programs_that_fit_with_their_ancestors() {
     let window = Window::open(place.path(), None);
     let all = window.page("/runs/r/tree");
     assert!(!all.contains("class=\"between\"") && !all.contains("Fitting the conditions"));
-    for (query, parts) in [
+    let cases: [(&str, &[&str]); 5] = [
         (
             "reason=jail",
             &[
@@ -75,7 +75,7 @@ fn the_tree_shows_the_programs_that_fit_with_their_ancestors() {
                 "<a class=\"between\" href=\"/runs/r/programs/1\"><title>Program 1, the first of its family, an ancestor of one that fits",
                 "<a href=\"/runs/r/programs/3#difference\">",
                 "<option value=\"jail\" selected>",
-            ][..],
+            ],
         ),
         (
             "reason=compile_error&technique=simd",
@@ -105,7 +105,8 @@ fn the_tree_shows_the_programs_that_fit_with_their_ancestors() {
             "reason=nothing",
             &["No program of dgemm in a family fits these conditions."],
         ),
-    ] {
+    ];
+    for (query, parts) in cases {
         let body = window.page(&format!("/runs/r/tree?{query}"));
         for part in parts {
             assert!(body.contains(part), "{query}: {part}: {body}");

@@ -64,6 +64,11 @@ fn chosen(names: &[String]) -> Result<Vec<Problem>> {
     if names.is_empty() {
         return paths::suite(paths::EVERY);
     }
+    if let Some(name) = names.iter().find(|name| !paths::modules(name).is_empty()) {
+        return Err(usage(format!(
+            "`{name}` names modules of PyTorch, which are not exported: a verifier is built from the image of a worker, and that has no PyTorch; evaluate programs with `flopsmith bench FILE --problem {name}`"
+        )));
+    }
     names.iter().map(|name| paths::problem(name)).collect()
 }
 
@@ -297,6 +302,20 @@ mod tests {
                 assert_eq!(found["ratio"].as_f64(), Some(ratio), "{row:?}");
                 assert!(found["correct"].is_number(), "{found}");
             }
+        }
+    }
+
+    #[test]
+    fn a_module_is_refused_with_the_reason() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        for name in ["modules/softmax", "modules"] {
+            let name = root.join(name).display().to_string();
+            let names = [root.join("dgemm").display().to_string(), name];
+            let folder = place.path().join("tasks");
+            let error = export(&folder, &names, "flopsmith-worker").unwrap_err();
+            assert!(error.to_string().contains("no PyTorch"), "{error:#}");
+            assert!(!folder.exists());
         }
     }
 

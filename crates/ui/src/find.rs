@@ -190,48 +190,87 @@ pub fn search(
     from: u64,
     deadline: Instant,
 ) -> io::Result<Found> {
-    let needle = Needle::new(text);
-    let mut found = Found::default();
-    let look = |found: &mut Found, place: u64, number: u64| -> io::Result<bool> {
-        let Some(record) = view.record(number)? else {
+    if order != Order::Newest {
+        let (ordered, _) = first(view, filter, order, MOST_ORDERED)?;
+        return search_in(view, &ordered, text, from, deadline);
+    }
+    let mut search = Search::new(view, text, deadline);
+    // The search goes on while this is true.
+    let mut on = Ok(true);
+    view.backward(view.count.saturating_sub(from), |number, bytes| {
+        if filter.accepts(bytes) {
+            on = search.look(view.count - 1 - number, number);
+        }
+        matches!(on, Ok(true))
+    })?;
+    if on? {
+        search.found.searched = view.count;
+    }
+    Ok(search.end(view.count))
+}
+
+/// Searches the sources of these programs as [`search`] does. A place is one among `numbers`.
+///
+/// # Errors
+/// The index or the log cannot be read.
+pub fn search_in(
+    view: &View,
+    numbers: &[u64],
+    text: &str,
+    from: u64,
+    deadline: Instant,
+) -> io::Result<Found> {
+    let of = numbers.len() as u64;
+    let mut search = Search::new(view, text, deadline);
+    search.found.searched = from.min(of);
+    for (place, number) in (0..).zip(numbers).skip(from as usize) {
+        if !search.look(place, *number)? {
+            break;
+        }
+    }
+    Ok(search.end(of))
+}
+
+/// A search under way.
+struct Search<'a> {
+    view: &'a View,
+    needle: Needle<'a>,
+    deadline: Instant,
+    found: Found,
+}
+
+impl<'a> Search<'a> {
+    fn new(view: &'a View, text: &'a str, deadline: Instant) -> Self {
+        Self {
+            view,
+            needle: Needle::new(text),
+            deadline,
+            found: Found::default(),
+        }
+    }
+
+    /// Looks at the program of a place. The search goes on if this is true.
+    fn look(&mut self, place: u64, number: u64) -> io::Result<bool> {
+        let Some(record) = self.view.record(number)? else {
             return Ok(true);
         };
-        if needle.is_in(&view.line(&record)?) {
+        let found = &mut self.found;
+        if self.needle.is_in(&self.view.line(&record)?) {
             found.rows.push((number, record));
         }
         found.searched = place + 1;
-        Ok(found.rows.len() < ROWS && Instant::now() < deadline)
-    };
-    let of = match order {
-        Order::Newest => {
-            // The search goes on while this is true.
-            let mut on = Ok(true);
-            view.backward(view.count.saturating_sub(from), |number, bytes| {
-                if filter.accepts(bytes) {
-                    on = look(&mut found, view.count - 1 - number, number);
-                }
-                matches!(on, Ok(true))
-            })?;
-            if on? {
-                found.searched = view.count;
-            }
-            view.count
+        Ok(found.rows.len() < ROWS && Instant::now() < self.deadline)
+    }
+
+    /// What it found among `of` places.
+    fn end(self, of: u64) -> Found {
+        let searched = self.found.searched;
+        Found {
+            of,
+            next: (searched < of).then_some(searched),
+            ..self.found
         }
-        Order::Speed | Order::Ratio => {
-            let (ordered, _) = first(view, filter, order, MOST_ORDERED)?;
-            let of = ordered.len() as u64;
-            found.searched = from.min(of);
-            for (place, number) in (0..).zip(ordered).skip(from as usize) {
-                if !look(&mut found, place, number)? {
-                    break;
-                }
-            }
-            of
-        }
-    };
-    found.of = of;
-    found.next = (found.searched < of).then_some(found.searched);
-    Ok(found)
+    }
 }
 
 /// A text that lines are searched for.

@@ -97,8 +97,31 @@ impl Families {
                 node.confirmed = true;
             }
         }
-        made.lay_out();
+        made.lay_out(|_| true);
         Ok(made)
+    }
+
+    /// Leaves only the programs of these numbers in the rows, and the ancestors that lead to them.
+    pub fn leave(&mut self, wanted: &HashSet<u64>) {
+        let mut kept = vec![false; self.nodes.len()];
+        for (place, node) in self.nodes.iter().enumerate() {
+            let mut next = Some(place).filter(|_| wanted.contains(&node.number));
+            // The ancestors of a program that is kept are kept, too.
+            while let Some(place) = next.filter(|place| !kept[*place]) {
+                kept[place] = true;
+                next = self.nodes[place].parent.map(|parent| parent as usize);
+            }
+        }
+        self.rows.clear();
+        self.lay_out(|place| kept[place as usize]);
+    }
+
+    /// The numbers of all programs in the rows, the newest first.
+    pub fn numbers(&self) -> Vec<u64> {
+        let numbers = self.rows.iter().map(|row| self.node(row).number);
+        let mut numbers: Vec<u64> = numbers.collect();
+        numbers.sort_unstable_by(|one, other| other.cmp(one));
+        numbers
     }
 
     /// Reads the parent of each of the newest candidates from an agent's attempts, keyed by candidate.
@@ -193,12 +216,15 @@ impl Families {
         });
     }
 
-    /// Puts every program into a row: families by their fastest programs, a child with the fastest offspring straight below
+    /// Puts every program that `is_kept` into a row: families by their fastest programs, a child with the fastest offspring straight below
     /// its parent, and the other children to the right, above it.
-    fn lay_out(&mut self) {
+    fn lay_out(&mut self, is_kept: impl Fn(u32) -> bool) {
         let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
         let mut roots = Vec::new();
         for (place, node) in (0..).zip(&self.nodes) {
+            if !is_kept(place) {
+                continue;
+            }
             match node.parent {
                 Some(parent) => children[parent as usize].push(place),
                 None => roots.push(place),

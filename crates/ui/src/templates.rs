@@ -3,9 +3,10 @@
 use minijinja::{Environment, Error, Output, State, UndefinedBehavior, Value, escape_formatter};
 use serde::Serialize;
 
-const FILES: [(&str, &str); 14] = [
+const FILES: [(&str, &str); 15] = [
     ("base.html", include_str!("templates/base.html")),
     ("rows.html", include_str!("templates/rows.html")),
+    ("choice.html", include_str!("templates/choice.html")),
     ("refusal.html", include_str!("templates/refusal.html")),
     ("list.html", include_str!("templates/list.html")),
     ("compare.html", include_str!("templates/compare.html")),

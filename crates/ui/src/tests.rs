@@ -22,6 +22,7 @@ use tempfile::TempDir;
 use super::*;
 
 mod access;
+mod attempts;
 mod nodes;
 
 /// Everything that a test waits for comes long before this.

@@ -136,3 +136,40 @@ fn a_long_line_stays_in_its_column() {
     let record = view.record(1499).unwrap().unwrap();
     assert_eq!(families.line_of(&record).len(), 1500);
 }
+
+#[test]
+fn programs_that_are_left_stand_below_their_ancestors() {
+    let a = first(1, "a", "simd", measured(10.0));
+    let b = follows(&a, 1, 20.0);
+    let c = follows(&a, 2, 30.0);
+    let d = follows(&b, 3, 90.0);
+    let x = first(7, "x", "simd", measured(60.0));
+    let y = follows(&x, 4, 50.0);
+    let (_log, view) = outcomes(&[a, b, c, d, x, y]);
+    let problem = view.record(0).unwrap().unwrap().problem;
+    let mut families = Families::of(&view, None, problem).unwrap();
+    assert_eq!(families.numbers(), [5, 4, 3, 2, 1, 0]);
+    let cases: [(&[u64], &[(u64, u32, Option<u32>)]); 5] = [
+        (&[2], &[(0, 0, None), (2, 0, Some(0))]),
+        (&[0], &[(0, 0, None)]),
+        (&[], &[]),
+        // Without the fastest program, the other family is the first one.
+        (
+            &[1, 5],
+            &[(4, 0, None), (5, 0, Some(0)), (0, 0, None), (1, 0, Some(2))],
+        ),
+        (
+            &[2, 3],
+            &[
+                (0, 0, None),
+                (2, 1, Some(0)),
+                (1, 0, Some(0)),
+                (3, 0, Some(2)),
+            ],
+        ),
+    ];
+    for (wanted, expected) in cases {
+        families.leave(&wanted.iter().copied().collect());
+        assert_eq!(drawn(&families), expected, "{wanted:?}");
+    }
+}

@@ -35,7 +35,7 @@ struct Context {
 
 /// An option of a form.
 #[derive(Serialize)]
-struct Choice {
+pub(super) struct Choice {
     value: String,
     name: String,
     chosen: bool,
@@ -53,15 +53,6 @@ pub fn programs(site: &Site, name: &str, query: &Query) -> Result<String, Refusa
     let asked = Asked::read(query, view)?;
     let shown = asked.show(&run, query, view, site.runs.search_ends())?;
     let names = &view.names;
-    let offered = |all: &[String], chosen: Option<&str>| {
-        let offered = all.iter().take(MOST_OFFERED).map(|name| Choice {
-            value: name.clone(),
-            name: words(name),
-            chosen: chosen == Some(name.as_str()),
-        });
-        offered.collect::<Vec<_>>()
-    };
-    let techniques = Technique::ALL.map(|technique| technique.name().to_owned());
     let sorts = [
         ("new", "newest first"),
         ("speed", "fastest first"),
@@ -72,7 +63,7 @@ pub fn programs(site: &Site, name: &str, query: &Query) -> Result<String, Refusa
         frame,
         action: format!("{}/programs", url(&run)),
         problems: offered(names.problems.all(), query.get("problem")),
-        techniques: offered(&techniques, query.get("technique")),
+        techniques: techniques(query),
         reasons: offered(names.reasons.all(), query.get("reason")),
         sorts: sorts
             .map(|(value, name)| Choice {
@@ -90,6 +81,44 @@ pub fn programs(site: &Site, name: &str, query: &Query) -> Result<String, Refusa
         on: shown.on,
     };
     site.show("programs.html", &context)
+}
+
+/// The options of a form for these names.
+pub(super) fn offered(all: &[String], chosen: Option<&str>) -> Vec<Choice> {
+    let offered = all.iter().take(MOST_OFFERED).map(|name| Choice {
+        value: name.clone(),
+        name: words(name),
+        chosen: chosen == Some(name.as_str()),
+    });
+    offered.collect()
+}
+
+/// The techniques as options of a form.
+pub(super) fn techniques(query: &Query) -> Vec<Choice> {
+    let names = Technique::ALL.map(|technique| technique.name().to_owned());
+    offered(&names, query.get("technique"))
+}
+
+/// The conditions of a query.
+///
+/// # Errors
+/// There is no such technique, or the step is no number.
+pub(super) fn filter(query: &Query, view: &View) -> Result<Filter, Refusal> {
+    let names = &view.names;
+    let technique = query.get("technique").map(str::parse::<Technique>);
+    let technique = technique
+        .transpose()
+        .map_err(|error| Refusal::malformed(error.to_string()))?;
+    Ok(Filter {
+        problem: query
+            .get("problem")
+            .map(|name| Wanted::of(names.problems.number(name))),
+        reason: query
+            .get("reason")
+            .map(|name| Wanted::of(names.reasons.number(name))),
+        technique,
+        step: query.number("step")?,
+    })
 }
 
 /// The wishes of a query.
@@ -113,11 +142,6 @@ struct Shown {
 
 impl<'a> Asked<'a> {
     fn read(query: &'a Query, view: &View) -> Result<Self, Refusal> {
-        let names = &view.names;
-        let technique = query.get("technique").map(str::parse::<Technique>);
-        let technique = technique
-            .transpose()
-            .map_err(|error| Refusal::malformed(error.to_string()))?;
         let order = match query.get("sort") {
             None | Some("new") => Order::Newest,
             Some("speed") => Order::Speed,
@@ -135,16 +159,7 @@ impl<'a> Asked<'a> {
             )));
         }
         Ok(Self {
-            filter: Filter {
-                problem: query
-                    .get("problem")
-                    .map(|name| Wanted::of(names.problems.number(name))),
-                reason: query
-                    .get("reason")
-                    .map(|name| Wanted::of(names.reasons.number(name))),
-                technique,
-                step: query.number("step")?,
-            },
+            filter: filter(query, view)?,
             order,
             text: query.get("text"),
             page: page - 1,

@@ -1,6 +1,6 @@
 //! The samples of one step: prompts and answers if the run keeps them, verdicts, rewards and advantages.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use flopsmith_actors::peaks::Peaks;
 use flopsmith_actors::role::recorder::files;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::frame::{Frame, Link, counted, cut, maybe, party, purpose, url, words};
 use super::{Site, outcome, view};
-use crate::index::{LENGTH, Party, Raw, Record, View};
+use crate::index::{LENGTH, Party, Raw, Record, View, hash};
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::runs::Run;
@@ -26,6 +26,10 @@ const MOST_BYTES: u64 = 16 << 20;
 const ROWS: usize = 64;
 /// Bytes of a prompt or an answer that are shown.
 const MOST_TEXT: usize = 16 << 10;
+/// Turns of conversations on a page.
+const MOST_TURNS: usize = 128;
+/// Bytes of their lines that are read for a page.
+const MOST_TURN_BYTES: u64 = 4 << 20;
 
 #[derive(Serialize)]
 struct Context {
@@ -58,6 +62,15 @@ struct Sample {
     advantage: String,
     note: &'static str,
     what: &'static str,
+    answer: String,
+    turns: Vec<Turn>,
+}
+
+/// A turn of a conversation: a line of `attempts.jsonl` of an agent with an endpoint, as far as pages show it.
+#[derive(Clone, Serialize, Deserialize)]
+struct Turn {
+    turn: u32,
+    prompt: String,
     answer: String,
 }
 
@@ -98,7 +111,12 @@ pub fn step(site: &Site, name: &str, step: u32, query: &Query) -> Result<String,
     let page = query.number::<usize>("page")?.unwrap_or(1).clamp(1, pages);
     let shown = (page - 1) * ROWS..found.samples.len().min(page * ROWS);
     let answers = answers(site, &run, &found.samples[shown.clone()])?;
-    if answers.is_empty() {
+    // An agent's answers are in its attempts.
+    let turns = match answers.is_empty() {
+        true => turns(site, &run, &found.samples[shown.clone()], &mut notes)?,
+        false => HashMap::new(),
+    };
+    if answers.is_empty() && turns.is_empty() {
         notes.push(
             "The run keeps programs, not whole answers: prompts and texts around programs are kept only with an endpoint."
                 .to_owned(),
@@ -116,7 +134,7 @@ pub fn step(site: &Site, name: &str, step: u32, query: &Query) -> Result<String,
             ("Mean GFLOPS", maybe(sums.mean_gflops(), number)),
         ],
         links: neighbours(&base, step),
-        groups: groups(&base, &found, &worth, &answers, shown),
+        groups: groups(&base, &found, &worth, &Texts { answers, turns }, shown),
         notes,
         earlier: (page > 1).then(|| link(page - 1)),
         later: (page < pages).then(|| link(page + 1)),
@@ -239,7 +257,7 @@ fn about_advantages(settings: &Settings, samples: &[Outcome]) -> String {
 fn answers(site: &Site, run: &Run, samples: &[Outcome]) -> Result<HashMap<u64, Answer>, Refusal> {
     let mut wanted: HashMap<u64, Option<Record>> = HashMap::new();
     for outcome in samples {
-        wanted.insert(crate::index::hash(outcome.candidate.id.as_str()), None);
+        wanted.insert(hash(outcome.candidate.id.as_str()), None);
     }
     let snapshot = site.runs.read(&run.answers);
     let Some(view) = &snapshot.view else {
@@ -262,11 +280,69 @@ fn answers(site: &Site, run: &Run, samples: &[Outcome]) -> Result<HashMap<u64, A
     Ok(answers)
 }
 
+/// The turns of the conversations that made these samples, by the ids of their candidates.
+fn turns(
+    site: &Site,
+    run: &Run,
+    samples: &[Outcome],
+    notes: &mut Vec<String>,
+) -> Result<HashMap<u64, Vec<Turn>>, Refusal> {
+    let ids = samples.iter().map(|of| hash(of.candidate.id.as_str()));
+    let wanted: HashSet<u64> = ids.collect();
+    let snapshot = site.runs.read(&run.attempts);
+    if snapshot.covered().is_some() {
+        notes.push(
+            "The attempts of this run are being read; load the page again to see all.".into(),
+        );
+    }
+    let mut turns: HashMap<u64, Vec<Turn>> = HashMap::new();
+    let Some(view) = &snapshot.view else {
+        return Ok(turns);
+    };
+    let (mut records, mut bytes_of_lines, mut is_cut) = (Vec::new(), 0, false);
+    view.forward(0, |_, bytes| {
+        if !wanted.contains(&Raw(bytes).id()) {
+            return true;
+        }
+        if let Some(record) = Record::decode(bytes) {
+            bytes_of_lines += u64::from(record.length);
+            is_cut = records.len() == MOST_TURNS || bytes_of_lines > MOST_TURN_BYTES;
+            if !is_cut {
+                records.push(record);
+            }
+        }
+        !is_cut
+    })?;
+    for record in records {
+        // Attempts without a model have neither prompt nor answer.
+        if let Ok(turn) = serde_json::from_slice::<Turn>(&view.line(&record)?) {
+            turns.entry(record.id).or_default().push(Turn {
+                turn: turn.turn,
+                prompt: cut(&turn.prompt, MOST_TEXT),
+                answer: cut(&turn.answer, MOST_TEXT),
+            });
+        }
+    }
+    if is_cut {
+        notes.push(
+            "These samples have more turns than a page shows; attempts.jsonl has all of them."
+                .into(),
+        );
+    }
+    Ok(turns)
+}
+
+/// The texts of samples, by the ids of their candidates.
+struct Texts {
+    answers: HashMap<u64, Answer>,
+    turns: HashMap<u64, Vec<Turn>>,
+}
+
 fn groups(
     base: &str,
     found: &Found,
     worth: &[Worth],
-    answers: &HashMap<u64, Answer>,
+    texts: &Texts,
     shown: std::ops::Range<usize>,
 ) -> Vec<Group> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
@@ -274,7 +350,8 @@ fn groups(
     for at in shown {
         let outcome = &found.samples[at];
         let candidate = &outcome.candidate;
-        let answer = answers.get(&crate::index::hash(candidate.id.as_str()));
+        let id = hash(candidate.id.as_str());
+        let answer = texts.answers.get(&id);
         let place = *places
             .entry(candidate.group.to_string())
             .or_insert(groups.len());
@@ -291,9 +368,10 @@ fn groups(
         if let (Some(answer), None) = (answer, &groups[place].prompt) {
             groups[place].prompt = Some(cut(&answer.prompt, MOST_TEXT));
         }
-        groups[place]
-            .samples
-            .push(sample(base, found.numbers[at], outcome, worth[at], answer));
+        let turns = texts.turns.get(&id).cloned().unwrap_or_default();
+        let number = found.numbers[at];
+        let sample = sample(base, number, outcome, worth[at], answer, turns);
+        groups[place].samples.push(sample);
     }
     groups
 }
@@ -304,6 +382,7 @@ fn sample(
     outcome: &Outcome,
     worth: Worth,
     answer: Option<&Answer>,
+    turns: Vec<Turn>,
 ) -> Sample {
     let measurement = outcome.verdict.measurement();
     let (what, text) = match answer {
@@ -324,6 +403,7 @@ fn sample(
         },
         what,
         answer: cut(text, MOST_TEXT),
+        turns,
     }
 }
 

@@ -1,6 +1,7 @@
-//! The programs of a problem as a drawn tree: which was made from which, and how the best one came about.
+//! The programs of a problem as a drawn tree: which was made from which, and how the best one came about. With a filter, the programs
+//! that fit it and their ancestors.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use flopsmith_report::heat::{self, SHADES, shade};
@@ -8,7 +9,9 @@ use flopsmith_report::text::{coordinate as c, escape, excerpt, number, percent};
 use serde::Serialize;
 
 use super::frame::{Frame, counted, float, url, words};
+use super::programs::{self, Choice};
 use super::{Site, view};
+use crate::find::{Filter, Found, search_in};
 use crate::index::{Party, Record, View};
 use crate::lineage::{Families, Row};
 use crate::query::Query;
@@ -40,6 +43,15 @@ struct Context {
     problems: Vec<(String, bool)>,
     /// Value, name, and which is chosen.
     colours: [(&'static str, &'static str, bool); 2],
+    reasons: Vec<Choice>,
+    techniques: Vec<Choice>,
+    text: String,
+    /// How far a search for a text came; empty without one.
+    searched: String,
+    /// Where the search goes on.
+    on: Option<String>,
+    /// True if the programs have to fit conditions.
+    filtered: bool,
     legend: String,
     best: String,
     best_lead: String,
@@ -57,7 +69,8 @@ enum Colour {
     Stage,
 }
 
-/// The tree of a run's programs for a problem. The query may name the problem, the page, and the property that colours show.
+/// The tree of a run's programs for a problem. The query may name the problem, the page, the property that colours show, and conditions
+/// on programs.
 ///
 /// # Errors
 /// There is no such run or problem, the query has no meaning, or the run's files cannot be read.
@@ -90,7 +103,11 @@ pub fn tree(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
     let problem = problem.ok_or_else(|| {
         Refusal::not_found("the run has no program for this problem; choose another one")
     })?;
-    let families = Families::of(view, attempts.view.as_ref(), problem)?;
+    let mut families = Families::of(view, attempts.view.as_ref(), problem)?;
+    let wanted = Wanted::of(site, view, query, &families)?;
+    if let Some(wanted) = &wanted {
+        families.leave(&wanted.numbers);
+    }
     let rows = families.rows();
     let last = rows.len().div_ceil(ROWS).max(1);
     let page = query.number::<usize>("page")?.unwrap_or(1).clamp(1, last);
@@ -100,17 +117,20 @@ pub fn tree(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
         view,
         families: &families,
         colour,
+        wanted: wanted.as_ref().map(|wanted| &wanted.numbers),
         top: f64::from(families.top()).max(1e-9),
     };
     let best = totals.problems.get(&problem).and_then(|of| of.best());
-    let best = match best.filter(|_| page == 1) {
+    let best = match best.filter(|_| page == 1 && wanted.is_none()) {
         Some(best) => view.record(best.number)?,
         None => None,
     };
     let line = best.map_or_else(Vec::new, |best| families.line_of(&best));
     let first = line.len().saturating_sub(MOST_LINE);
     let base = format!("{}/tree", url(&run));
-    let link = |page: usize| format!("{base}?{}", query.with("page", Some(&page.to_string())));
+    let link =
+        |name: &str, value: u64| format!("{base}?{}", query.with(name, Some(&value.to_string())));
+    let search = wanted.as_ref().and_then(|wanted| wanted.search.as_ref());
     let context = Context {
         frame,
         problem: names.name(problem).to_owned(),
@@ -119,6 +139,12 @@ pub fn tree(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
             ("speed", "speed", colour == Colour::Speed),
             ("stage", "stage", colour == Colour::Stage),
         ],
+        reasons: programs::offered(view.names.reasons.all(), query.get("reason")),
+        techniques: programs::techniques(query),
+        text: query.get("text").unwrap_or_default().to_owned(),
+        searched: search.map_or_else(String::new, searched),
+        on: search.and_then(|of| of.next).map(|next| link("from", next)),
+        filtered: wanted.is_some(),
         legend: drawing.legend(),
         best: match line.len() {
             0 | 1 => String::new(),
@@ -129,12 +155,73 @@ pub fn tree(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
             true => String::new(),
             false => drawing.html(rows, shown.clone(), "Families of programs")?,
         },
-        summary: summary(&families, &shown),
-        earlier: (page < last).then(|| link(page + 1)),
-        later: (page > 1).then(|| link(page - 1)),
+        summary: summary(&families, wanted.as_ref(), &shown),
+        earlier: (page < last).then(|| link("page", page as u64 + 1)),
+        later: (page > 1).then(|| link("page", page as u64 - 1)),
         action: base.clone(),
     };
     site.show("tree.html", &context)
+}
+
+/// The programs that fit the conditions of a query.
+struct Wanted {
+    numbers: HashSet<u64>,
+    /// The search for a text, if there is one.
+    search: Option<Found>,
+}
+
+impl Wanted {
+    /// None without conditions.
+    fn of(
+        site: &Site,
+        view: &View,
+        query: &Query,
+        families: &Families,
+    ) -> Result<Option<Self>, Refusal> {
+        // The families are those of one problem.
+        let filter = Filter {
+            problem: None,
+            step: None,
+            ..programs::filter(query, view)?
+        };
+        let text = query.get("text");
+        if filter == Filter::default() && text.is_none() {
+            return Ok(None);
+        }
+        let mut numbers = families.numbers();
+        if filter != Filter::default() {
+            let of_families: HashSet<u64> = std::mem::take(&mut numbers).into_iter().collect();
+            view.backward(view.count, |number, bytes| {
+                if of_families.contains(&number) && filter.accepts(bytes) {
+                    numbers.push(number);
+                }
+                true
+            })?;
+        }
+        let Some(text) = text else {
+            let numbers = numbers.into_iter().collect();
+            return Ok(Some(Self {
+                numbers,
+                search: None,
+            }));
+        };
+        let from = query.number("from")?.unwrap_or(0);
+        let found = search_in(view, &numbers, text, from, site.runs.search_ends())?;
+        Ok(Some(Self {
+            numbers: found.rows.iter().map(|(number, _)| *number).collect(),
+            search: Some(found),
+        }))
+    }
+}
+
+/// How far a search came.
+fn searched(found: &Found) -> String {
+    format!(
+        "{} found; searched {} of {} programs, the newest first.",
+        counted(found.rows.len() as u64),
+        counted(found.searched),
+        counted(found.of)
+    )
 }
 
 /// The problems that the form offers, and the one that is shown.
@@ -159,7 +246,7 @@ fn lead(line: usize, left_out: usize) -> String {
     lead
 }
 
-fn summary(families: &Families, shown: &Range<usize>) -> String {
+fn summary(families: &Families, wanted: Option<&Wanted>, shown: &Range<usize>) -> String {
     let rows = families.rows();
     if rows.is_empty() {
         return String::new();
@@ -176,6 +263,13 @@ fn summary(families: &Families, shown: &Range<usize>) -> String {
             many => format!("{} families", count(many)),
         }
     );
+    if let Some(wanted) = wanted {
+        let fit = wanted.numbers.len();
+        summary.push_str(&format!(
+            " Fitting the conditions: {}; the others, drawn faintly, are their ancestors.",
+            count(fit)
+        ));
+    }
     if families.is_cut {
         summary.push_str(" Only the newest programs with parents are looked at.");
     }
@@ -188,6 +282,8 @@ struct Drawing<'a> {
     view: &'a View,
     families: &'a Families,
     colour: Colour,
+    /// The programs that fit the conditions; none without conditions.
+    wanted: Option<&'a HashSet<u64>>,
     /// The speed at the upper end of the colours.
     top: f64,
 }
@@ -268,8 +364,16 @@ impl Drawing<'_> {
         };
         let label = self.label(row, &record);
         let room = ((WIDTH - x - 12.0) / CHARACTER) as usize;
+        let fits = self.wanted.is_none_or(|of| of.contains(&node.number));
+        let (class, role) = match fits {
+            true => ("", ""),
+            false => (
+                " class=\"between\"",
+                ", an ancestor of one that fits the conditions",
+            ),
+        };
         Ok(format!(
-            "<a href=\"{}/programs/{number}{anchor}\"><title>Program {number}{origin}</title><circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"6\"/><text x=\"{}\" y=\"{}\">{}</text></a>",
+            "<a{class} href=\"{}/programs/{number}{anchor}\"><title>Program {number}{origin}{role}</title><circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"6\"/><text x=\"{}\" y=\"{}\">{}</text></a>",
             escape(&url(self.run)),
             self.class(row),
             c(x),

@@ -46,7 +46,7 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::time::Duration;
 
-    use flopsmith_config::Dtype;
+    use flopsmith_config::{Device, Dtype};
     use flopsmith_measure::Purpose;
     use flopsmith_protocol::Sampling;
 
@@ -73,6 +73,7 @@ mod tests {
             permitted: None,
             threads: vec![1],
             dtype: Dtype::Float32,
+            device: Device::Auto,
             compiler: "gcc".into(),
             allow_weaker_jail: false,
             purpose: Purpose::Screen,

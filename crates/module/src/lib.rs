@@ -6,8 +6,8 @@
 //! run of the reference, and times it against the eager module and TorchInductor. Kernels of Triton run in Triton's
 //! interpreter and are compiled for GPUs, but not timed: that needs a GPU. CUDA C++ is compiled only.
 //!
-//! Crate `evaluate` puts these stages together. This crate knows nothing of kernels with array arguments. It shares with them the jail, the stopping rules, the
-//! statistics and the roof of memory.
+//! Crate `evaluate` puts these stages together. This crate knows nothing of kernels with array arguments. It shares with
+//! them the jail, the stopping rules, the statistics and the roof of memory.
 //!
 //! Invariants:
 //! - The clock, the seeds, the inputs, the expected results and the verdict live in this process. The candidate's

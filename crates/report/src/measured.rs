@@ -122,6 +122,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::clock::Clock;
     use crate::model::{Best, Sizes};
 
     fn report() -> RunReport {

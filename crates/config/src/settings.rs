@@ -98,8 +98,8 @@ pub struct Settings {
     pub learner: GrpoConfig,
     /// Train by PPO with a value head and these settings (reinforcement learning by performance feedback, Nichols et al.,
     /// 2024), instead of by a policy gradient with the settings of `learner`. The score of an answer is its reward. Of
-    /// `learner` only `dtype`, `device` and `cores` apply, and of `advantage` only `sharing`, `overlong`, `flat_groups`,
-    /// `dynamic_sampling` and `max_staleness`. Default: not set.
+    /// `learner` only `dtype`, `device`, `checkpoint_every` and `cores` apply, and of `advantage` only `sharing`,
+    /// `overlong`, `flat_groups`, `dynamic_sampling` and `max_staleness`. Default: not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ppo: Option<PpoConfig>,
     /// Conversations: the policy is told the result of its answer and answers again. Needs `ppo`.

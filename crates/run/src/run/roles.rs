@@ -87,9 +87,8 @@ pub(super) fn specs(
     specs.push(spec("recorder", move || {
         let (c, progress) = (Arc::clone(&c), progress.clone());
         let origin = c.settings.generator.model.clone();
-        let keep: Keep = Arc::new(move |target: &Path, weights: &[u8]| {
-            export::kept(&origin, target, weights)
-        });
+        let keep: Keep =
+            Arc::new(move |target: &Path, weights: &[u8]| export::kept(&origin, target, weights));
         Box::pin(async move { Ok(Recorder::new(c, progress).keeping(keep)) })
     }));
     let mut explainer: Option<Arc<dyn Explain>> = None;

@@ -276,7 +276,11 @@ fn warms_later_searches(runs: &Path, summary: &Value) {
             })?;
             std::fs::read_to_string(newest.join("config.toml")).ok()
         };
-        let begun = || std::fs::read_dir(runs).is_ok_and(|all| all.count() > earlier);
+        let has_settings = |entry: &std::fs::DirEntry| entry.path().join("config.toml").is_file();
+        let begun = || {
+            let all = std::fs::read_dir(runs).unwrap().flatten();
+            all.filter(has_settings).count() > earlier
+        };
         wait_for(&mut child, Duration::from_secs(60), "another run", || {
             begun() && settings().is_some_and(|text| text.contains("budget_seconds"))
         });

@@ -153,7 +153,7 @@ fn seconds(time: Duration) -> String {
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
-mod tests {
+pub(super) mod tests {
     use std::path::Path;
 
     use super::*;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     /// One file for the shipped problem, with the defaults.
-    fn usual() -> Order<'static> {
+    pub fn usual() -> Order<'static> {
         Order {
             problem_name: "dgemm",
             problem: Arc::new(dgemm()),
@@ -184,6 +184,7 @@ mod tests {
             keep: None,
             raw: None,
             report: None,
+            markdown: None,
             save: None,
             compare: None,
             command: String::new(),

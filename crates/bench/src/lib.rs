@@ -16,6 +16,7 @@ pub mod calibration;
 mod clock;
 pub mod compare;
 mod crossover;
+mod export;
 pub mod facts;
 pub mod inputs;
 pub mod keep;
@@ -51,7 +52,8 @@ use flopsmith_measure::Purpose;
 use flopsmith_problem::Problem;
 use flopsmith_run::output::Output;
 
-pub use markdown::table as markdown_table;
+pub use export::Export;
+pub use markdown::{is_own as is_markdown, table as markdown_table};
 pub use table::Grid;
 
 use compare::Compare;
@@ -109,6 +111,8 @@ pub struct Order<'a> {
     pub raw: Option<Output>,
     /// Where the report goes.
     pub report: Option<Output>,
+    /// Where the tables in Markdown go.
+    pub markdown: Option<Output>,
     /// Where the result is saved.
     pub save: Option<saved::Slot>,
     /// The saved result that programs are compared with.

@@ -6,6 +6,25 @@ use crate::rows::Row;
 use crate::table::{Grid, grid, refusals};
 use crate::{Order, crossover, page, workloads};
 
+/// Everything that `--format markdown` prints, as one text.
+pub fn page(order: &Order, results: &[AtSize]) -> String {
+    let lines = match results {
+        [one] if order.sizes.is_empty() => of_one_size(one, order),
+        several => {
+            let mut lines = vec![heading(order), String::new()];
+            lines.extend(several.iter().flat_map(|result| of_a_size(result, order)));
+            lines.extend(after_all_sizes(several, order));
+            lines
+        }
+    };
+    lines.join("\n") + "\n"
+}
+
+/// True if a file begins like such a text.
+pub fn is_own(begin: &[u8]) -> bool {
+    begin.starts_with(b"**")
+}
+
 /// A table with a heading, its legend, and the machine.
 pub fn of_one_size(result: &AtSize, order: &Order) -> Vec<String> {
     let against = against(order);
@@ -145,9 +164,36 @@ fn text(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::announce::tests::usual;
     use crate::rows::arrange;
     use crate::rows::tests::{by_compute, fast, unsure};
+
+    #[test]
+    fn a_file_has_the_table_of_each_size_and_is_known_again() {
+        let mut order = usual();
+        let at = |n: i64| Arc::new(order.problem.timed_at([("n".to_owned(), n)].into()));
+        let both = [at(64), at(128)];
+        let results = both
+            .clone()
+            .map(|problem| AtSize::new(problem, vec![fast("a.c", 1, 40.0)]));
+        let one = page(&order, &results[..1]);
+        assert!(one.starts_with("**dgemm at n = "), "{one}");
+        assert!(one.contains("| a.c | 40.00 |"), "{one}");
+        order.sizes = both.to_vec();
+        let several = page(&order, &results);
+        assert!(
+            several.starts_with("**dgemm on 1 thread**\n\n"),
+            "{several}"
+        );
+        for size in ["**n = 64**", "**n = 128**"] {
+            assert!(several.contains(size), "{several}");
+        }
+        assert!(is_own(one.as_bytes()) && is_own(several.as_bytes()));
+        assert!(!is_own(b"void dgemm(int n) {}"));
+    }
 
     #[test]
     fn a_table_says_which_columns_hold_numbers_and_cells_stay_cells() {

@@ -1,4 +1,4 @@
-//! The files that a command writes once its results are printed: a report, and a saved result.
+//! The files that a command writes once its results are printed: a report, tables in Markdown, and a saved result.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use flopsmith_run::exit;
 
 use crate::rows::{Row, worse};
 use crate::saved::Saved;
-use crate::{Order, page};
+use crate::{Order, markdown, page};
 
 /// The results of one size, in their order.
 pub struct AtSize {
@@ -30,9 +30,14 @@ impl AtSize {
 pub fn write(mut order: Order, results: &[AtSize], code: u8) -> u8 {
     let report = order.report.take();
     let report = report.map_or(Ok(()), |file| file.write(page::html(&order, results)));
+    let tables = order.markdown.take();
+    let tables = tables.map_or(Ok(()), |file| file.write(markdown::page(&order, results)));
     let saved = save(&order, results, code == exit::INTERRUPTED);
     let mut code = code;
-    for error in [report.err(), saved.err()].into_iter().flatten() {
+    for error in [report.err(), tables.err(), saved.err()]
+        .into_iter()
+        .flatten()
+    {
         say(&format!("error: {error:#}"));
         code = worse(code, exit::INFRASTRUCTURE);
     }

@@ -369,7 +369,8 @@ fn unread_by_ppo(learner: &GrpoConfig) -> Vec<String> {
     let given = values(learner).into_iter();
     given
         .filter(|(name, value)| {
-            !["dtype", "device", "cores"].contains(&name.as_str()) && usual.get(name) != Some(value)
+            !["dtype", "device", "checkpoint_every", "cores"].contains(&name.as_str())
+                && usual.get(name) != Some(value)
         })
         .map(|(name, _)| format!("`learner.{name}`"))
         .collect()

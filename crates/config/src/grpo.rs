@@ -149,11 +149,20 @@ settings! {
         /// `cuda:N`. Where a named GPU cannot be used, the run does not start. Default `auto`.
         #[serde(skip_serializing_if = "Device::is_auto")]
         pub device: Device = Device::Auto,
+        /// Training steps between two models that stay in the run's folder, as `checkpoints/version-000010` beside the newest
+        /// one: an adapter's folder, or all weights if all are trained. A run needs none of them to be resumed. Default
+        /// 0: no model stays but the newest.
+        #[serde(skip_serializing_if = "is_zero")]
+        pub checkpoint_every: u64 = 0,
         /// Number of processor cores for the learner. Default: all, or half of them if the same process samples meanwhile
         /// (`generator.steps_ahead`).
         #[serde(skip_serializing_if = "Option::is_none")]
         pub cores: Option<usize> = None,
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl GrpoConfig {

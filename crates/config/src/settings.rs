@@ -98,8 +98,8 @@ pub struct Settings {
     pub learner: GrpoConfig,
     /// Train by PPO with a value head and these settings (reinforcement learning by performance feedback, Nichols et al.,
     /// 2024), instead of by a policy gradient with the settings of `learner`. The score of an answer is its reward. Of
-    /// `learner` only `dtype`, `device` and `cores` apply, and of `advantage` only `sharing`, `overlong`, `flat_groups`,
-    /// `dynamic_sampling` and `max_staleness`. Default: not set.
+    /// `learner` only `dtype`, `device`, `checkpoint_every` and `cores` apply, and of `advantage` only `sharing`,
+    /// `overlong`, `flat_groups`, `dynamic_sampling` and `max_staleness`. Default: not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ppo: Option<PpoConfig>,
     /// Conversations: the policy is told the result of its answer and answers again. Needs `ppo`.
@@ -261,22 +261,6 @@ impl Settings {
             Hosted::Generator => self.generator.device,
         };
         Some(named.or_gpu(self.require_gpu))
-    }
-
-    /// The settings of training on a GPU, or without one: number format and adapter are as usual there, unless the
-    /// settings name them. A model that has an adapter goes on with it. Sharpening changes a weight that an adapter does
-    /// not have, so it trains all weights.
-    #[must_use]
-    pub fn trained_on(&self, gpu: bool, has_adapter: bool) -> Self {
-        let mut settings = self.clone();
-        settings.learner.dtype.get_or_insert(Dtype::usual(gpu));
-        let adapts = gpu && !has_adapter;
-        match settings.ppo.take() {
-            Some(ppo) => settings.ppo = Some(ppo.on(adapts)),
-            None if settings.learner.sharpen > 1.0 => {}
-            None => settings.learner = settings.learner.on(adapts),
-        }
-        settings
     }
 
     /// True if a node of the cluster has this role.
@@ -751,7 +735,6 @@ pub enum Standard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lora::LoraConfig;
 
     #[test]
     fn the_steps_of_a_search_have_as_many_programs_as_there_are_configurations() {
@@ -774,38 +757,6 @@ mod tests {
         }
         let settings = Settings::default();
         assert_eq!(settings.search_step(1000), (8, 8), "without parameters");
-    }
-
-    #[test]
-    fn a_gpu_has_defaults_of_its_own_and_named_settings_stay() {
-        let settings = Settings::default();
-        let cpu = settings.trained_on(false, false);
-        assert_eq!(cpu.learner.dtype, Some(Dtype::Float32));
-        assert_eq!(cpu.learner.lora, None);
-        let gpu = settings.trained_on(true, false);
-        assert_eq!(gpu.learner.dtype, Some(Dtype::Bfloat16));
-        assert_eq!(gpu.learner.lora, Some(LoraConfig::default()));
-        assert!(gpu.learner.check().is_ok());
-        let of = |change: fn(&mut Settings)| {
-            let mut settings = Settings::default();
-            change(&mut settings);
-            settings.trained_on(true, false)
-        };
-        let adapted = settings.trained_on(true, true);
-        assert_eq!(adapted.learner.lora, None, "its own shape may be another");
-        assert_eq!(adapted.learner.dtype, Some(Dtype::Bfloat16));
-        let wide = of(|settings| settings.learner.dtype = Some(Dtype::Float32));
-        assert_eq!(wide.learner.dtype, Some(Dtype::Float32));
-        assert_eq!(
-            of(|settings| settings.learner.full = true).learner.lora,
-            None
-        );
-        let sharp = of(|settings| settings.learner.sharpen = 1.25);
-        assert_eq!(sharp.learner.lora, None);
-        assert!(sharp.learner.check().is_ok());
-        let ppo = of(|settings| settings.ppo = Some(PpoConfig::default()));
-        assert_eq!(ppo.learner.lora, None, "PPO has an adapter of its own");
-        assert_eq!(ppo.ppo.expect("kept").lora, Some(LoraConfig::default()));
     }
 
     #[test]

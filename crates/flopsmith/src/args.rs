@@ -185,7 +185,7 @@ pub enum Command {
     ///
     /// An answer that fails its tests is worth −1. An answer that passes is worth the median time of known programs
     /// divided by its own time, less 1. Where there are no tests, a reward model scores the answer (Nichols et al.,
-    /// 2024). This machine's jail runs the tests and the timed calls.
+    /// 2024). The jail of this machine, or of the workers with --cluster, runs the tests and the timed calls.
     #[cfg(feature = "torch")]
     #[command(after_help = learn::RLPF)]
     Rlpf(Rlpf),

@@ -147,7 +147,7 @@ int main(int argc, char **argv) {
 pub fn measure(compiler: &Path, n: usize, threads: u32, cores: &[usize]) -> Option<Best> {
     let folder = tempfile::tempdir().ok()?;
     let driver = build(compiler, folder.path())?;
-    let library = newest(&driver, library::candidates(), threads)?;
+    let library = newest(&driver, library::candidates(library::named()), threads)?;
     time(&driver, library, n, threads, cores)
 }
 
@@ -261,7 +261,8 @@ mod tests {
     use super::*;
 
     fn nothing_to_measure_with() -> bool {
-        library::candidates().is_empty() || Command::new("gcc").arg("--version").output().is_err()
+        library::candidates(library::named()).is_empty()
+            || Command::new("gcc").arg("--version").output().is_err()
     }
 
     /// A library that multiplies plainly, with the names and the integers of a wheel of PyPI.
@@ -345,7 +346,7 @@ mod tests {
         let allowed = crate::pinning::allowed_cores();
         let cores = &allowed[..allowed.len().min(2)];
         let measured = measure(Path::new("gcc"), 128, 2, cores);
-        let built_for_them = library::candidates().iter().any(|library| {
+        let built_for_them = library::candidates(library::named()).iter().any(|library| {
             ["pthread", "openmp"]
                 .iter()
                 .any(|kind| library.to_string_lossy().contains(kind))

@@ -165,11 +165,6 @@ impl Error {
 }
 
 impl Error {
-    /// True if this machine lacks what the model needs: memory or a GPU.
-    pub fn is_of_the_machine(&self) -> bool {
-        self.is_out_of_memory() || matches!(self, Error::Device { .. })
-    }
-
     /// True if files or inputs that a user named are at fault; otherwise the fault is in this machine or this program.
     pub fn is_of_the_input(&self) -> bool {
         use std::io::ErrorKind;

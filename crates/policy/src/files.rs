@@ -17,7 +17,7 @@ const POINTERS: [&[u8]; 2] = [
 ];
 
 /// A pointer is at most this long, by its specification.
-const POINTER_BYTES: usize = 1024;
+pub(crate) const POINTER_BYTES: usize = 1024;
 
 /// The text of a file, without a byte-order mark.
 pub(crate) fn text(path: &Path) -> Result<String> {

@@ -388,6 +388,39 @@ mod tests {
     }
 
     #[test]
+    fn the_examples_fit_the_cards_that_they_name() {
+        let examples = [
+            (
+                large(),
+                79,
+                include_str!("../../../examples/qwen2.5-coder-14b.toml"),
+            ),
+            (
+                small(),
+                23,
+                include_str!("../../../examples/qwen2.5-coder-1.5b.toml"),
+            ),
+        ];
+        for (config, gib, text) in examples {
+            assert!(text.contains(&format!("--gpu {gib}GiB --context 8192")));
+            let settings = flopsmith_config::parse(text, "example", &[]).unwrap();
+            let (generator, learner) = (settings.generator, settings.learner);
+            let choice = Choice {
+                rows: generator.rows.unwrap().into(),
+                cache_bytes: i64::from(generator.cache_mib.unwrap()) * MIB,
+                micro: learner.micro_batch_tokens as i64,
+                recompute: learner.activation_checkpointing,
+            };
+            assert_eq!(learner.lora, Some(LoraConfig::default()));
+            assert_eq!(choice.micro, 8192);
+            let answer = 8192 * bytes_of_position(&config);
+            assert!(choice.cache_bytes >= choice.rows * answer, "{gib} GiB");
+            let total = sum(&parts(&config, Use::Adapter, choice));
+            assert!(total <= gib * GIB, "{total} bytes of {gib} GiB");
+        }
+    }
+
+    #[test]
     fn less_memory_costs_time_before_it_costs_answers() {
         let at = |gib: i64| plan(&small(), gib, 2048, 64).ways[0].clone();
         let roomy = at(80);

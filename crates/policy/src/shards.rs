@@ -96,7 +96,10 @@ pub(crate) fn headers(folder: &Path, config: &Config) -> Result<BTreeMap<String,
         (&file).take(LENGTH).read_to_end(&mut head).map_err(read)?;
         // A pointer of Git is longer than the length of a header, and its first letters would be an absurd length.
         if head.starts_with(b"version ") {
-            files::refuse_pointer(&path, &std::fs::read(&path).map_err(read)?)?;
+            let mut pointer = head.clone();
+            let mut rest = (&file).take(files::POINTER_BYTES as u64);
+            rest.read_to_end(&mut pointer).map_err(read)?;
+            files::refuse_pointer(&path, &pointer)?;
         }
         let length = <[u8; 8]>::try_from(head.as_slice()).map(u64::from_le_bytes);
         let length = length.ok().filter(|length| *length <= LONGEST_HEADER);

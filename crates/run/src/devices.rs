@@ -1,7 +1,7 @@
 //! The devices of a run's models: checked before the run has a folder, and told.
 
 use anyhow::{Context as _, Result};
-use flopsmith_config::{Algorithm, Hosted, Settings};
+use flopsmith_config::{Hosted, Settings};
 use flopsmith_policy::{Adapter, Device, device, dtype};
 
 use crate::console::say;
@@ -55,11 +55,7 @@ pub fn uses_gpu(settings: &Settings) -> bool {
 }
 
 fn about_training(settings: &Settings, has_adapter: bool) -> String {
-    let lora = match settings.algorithm() {
-        Algorithm::Grpo(learner) => learner.lora.as_ref(),
-        Algorithm::Ppo(ppo) => ppo.lora.as_ref(),
-    };
-    match lora {
+    match settings.algorithm().lora() {
         Some(lora) => format!(", an adapter of rank {}", lora.rank),
         None if has_adapter => ", its adapter".to_owned(),
         None => ", all weights".to_owned(),
@@ -69,7 +65,7 @@ fn about_training(settings: &Settings, has_adapter: bool) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use flopsmith_config::{Device as Wanted, GeneratorKind};
+    use flopsmith_config::Device as Wanted;
 
     use super::*;
 
@@ -100,9 +96,9 @@ mod tests {
         settings.learner.device = MISSING;
         settings.hosted = vec![Hosted::Learner];
         check(&settings).unwrap();
-        settings.hosted.clear();
-        settings.generator.kind = GeneratorKind::Schedule;
-        check(&settings).unwrap();
+        let text = "[generator]\nkind = \"schedule\"\n[learner]\ndevice = \"cuda:4000\"\n";
+        let search = flopsmith_config::parse(text, "search.toml", &[]).unwrap();
+        check(&search).unwrap();
     }
 
     #[test]

@@ -46,6 +46,25 @@ pub async fn model(folder: &Folder, settings: &Settings, store: Store) -> Result
     Ok(Some(target))
 }
 
+/// Writes the weights of an earlier version, as the learner published them, to a folder of their own. The folder appears
+/// when it is complete.
+///
+/// # Errors
+/// If a folder cannot be read or written.
+pub fn kept(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
+    let part = target.with_extension("part");
+    match std::fs::remove_dir_all(&part) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => std::fs::create_dir_all(&part)?,
+    }
+    if adapter_config(weights).is_ok() {
+        write_adapter(origin, &part, weights)?;
+    } else {
+        write(origin, &part, weights)?;
+    }
+    std::fs::rename(part, target)
+}
+
 /// Puts a model into the store, for nodes that have no such folder.
 ///
 /// # Errors
@@ -294,6 +313,33 @@ mod tests {
         let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
         bytes.extend(header.as_bytes());
         bytes
+    }
+
+    #[test]
+    fn an_earlier_version_is_kept_as_what_it_is_and_over_the_rest_of_a_crash() {
+        let place = tempfile::tempdir().unwrap();
+        let origin = place.path().join("origin");
+        std::fs::create_dir(&origin).unwrap();
+        for name in ["config.json", "tokenizer.json"] {
+            std::fs::write(origin.join(name), "{}").unwrap();
+        }
+        let tensor = serde_json::json!({"dtype": "F32", "shape": [0], "data_offsets": [0, 0]});
+        let header = serde_json::json!({ "model.norm.weight": tensor }).to_string();
+        let mut whole = (header.len() as u64).to_le_bytes().to_vec();
+        whole.extend(header.as_bytes());
+        for (name, weights, file, other) in [
+            ("version-000002", adapter(), ADAPTER, WEIGHTS),
+            ("version-000004", whole, WEIGHTS, ADAPTER),
+        ] {
+            let target = place.path().join("checkpoints").join(name);
+            let part = target.with_extension("part");
+            std::fs::create_dir_all(&part).unwrap();
+            std::fs::write(part.join(other), "the rest of a crash").unwrap();
+            kept(&origin, &target, &weights).unwrap();
+            assert_eq!(std::fs::read(target.join(file)).unwrap(), weights);
+            assert!(target.join("tokenizer.json").is_file() && !target.join(other).exists());
+            assert!(is_whole(&target) && !part.exists());
+        }
     }
 
     #[test]

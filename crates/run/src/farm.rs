@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -33,8 +34,12 @@ const ATTEMPTS: u32 = 2;
 const UNDER_WAY: usize = 256;
 /// Time without an outcome after which the user is told that the workers do not answer.
 const SILENCE: Duration = Duration::from_secs(120);
+/// Time for which an outcome may still be on its way once no message of the run is left.
+const ON_ITS_WAY: Duration = Duration::from_secs(5);
 /// Time for which a bus is asked to forget the run.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// Runs of this process so far: several may begin in one second, and each has a name of its own.
+static RUNS: AtomicU32 = AtomicU32::new(0);
 
 /// The ways to a cluster.
 #[derive(Debug, Clone)]
@@ -122,10 +127,11 @@ impl Farm {
     ) -> Result<Self> {
         let class = MachineClass::new(&ways.machine_class).map_err(|e| usage(e.to_string()))?;
         let run = RunId::new(format!(
-            "{}-{}-{}",
+            "{}-{}-{}-{}",
             order.name,
             view::stamp(),
-            std::process::id()
+            std::process::id(),
+            RUNS.fetch_add(1, Ordering::Relaxed)
         ))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -178,6 +184,7 @@ impl Farm {
         runtime.block_on(async {
             let mut open = programs.iter().enumerate();
             let mut waiting: HashMap<CandidateId, Asked> = HashMap::new();
+            let mut left = true;
             loop {
                 while waiting.len() < UNDER_WAY
                     && let Some((number, program)) = open.next()
@@ -194,17 +201,22 @@ impl Farm {
                 if waiting.is_empty() {
                     return Ok(true);
                 }
+                let silence = match left {
+                    true => self.silence,
+                    false => self.silence.min(ON_ITS_WAY),
+                };
                 let outcome = tokio::select! {
                     biased;
                     () = stopped.cancelled() => return Ok(false),
-                    next = tokio::time::timeout(self.silence, self.log.next()) => match next {
+                    next = tokio::time::timeout(silence, self.log.next()) => match next {
                         Ok(next) => next?.1,
                         Err(_) => {
-                            self.still_there(waiting.len()).await?;
+                            left = self.is_left(waiting.len(), left).await?;
                             continue;
                         }
                     },
                 };
+                left = true;
                 let Some(asked) = waiting.remove(&outcome.candidate.id) else {
                     continue;
                 };
@@ -274,18 +286,21 @@ impl Farm {
         Ok(id)
     }
 
-    /// An error if no message of the run is queued or in work any more, so that the missing outcomes will never come.
-    async fn still_there(&self, waiting: usize) -> Result<()> {
-        let queued = self.bus.queued(&self.run).await?;
-        anyhow::ensure!(
-            queued > 0,
-            "{waiting} programs have no outcome, because no role could process their messages (see `flopsmith dead list`)"
-        );
+    /// True if a message of the run is queued or in work. The last outcome may arrive while this is asked, so the outcomes are
+    /// missing for good only if no message was left `before` either.
+    async fn is_left(&self, waiting: usize, before: bool) -> Result<bool> {
+        if self.bus.queued(&self.run).await? == 0 {
+            anyhow::ensure!(
+                before,
+                "{waiting} programs have no outcome, because no role could process their messages (see `flopsmith dead list`)"
+            );
+            return Ok(false);
+        }
         say(&format!(
             "still waiting for {waiting} measurements; check that workers of machine class `{}` are at work (`flopsmith top --nats URL`)",
             self.class
         ));
-        Ok(())
+        Ok(true)
     }
 }
 

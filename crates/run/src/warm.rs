@@ -1,13 +1,14 @@
 //! Warm starts: the fastest programs of earlier searches for the same loops, whose schedules a search tries first.
 //!
 //! A search leaves its certified programs in its folder, with the form of its problem. Two problems have the same form if they
-//! differ by names, sizes, precision or constants alone.
+//! differ by names, sizes, precision or constants alone, and if the same kind of schedules fits both.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use flopsmith_actors::stream;
+use flopsmith_generator::schedule::Space;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::CandidateId;
 use serde::{Deserialize, Serialize};
@@ -40,9 +41,12 @@ pub struct Warm {
     pub runs: Vec<String>,
 }
 
-/// The form of a problem. A problem without affine loops has its own.
+/// The form of a problem. A problem without affine loops, with a template or with a schedule space of its own has its own
+/// form: schedules of others do not fit there.
 fn form(problem: &Problem) -> String {
-    stream::form(problem).unwrap_or_else(|| problem.id.to_string())
+    let is_apart = problem.template.is_some() || Space::of(problem.id.as_str()).is_some();
+    let form = stream::form(problem).filter(|_| !is_apart);
+    form.unwrap_or_else(|| problem.id.to_string())
 }
 
 /// Writes the certified programs of a search into its folder, for later searches. A search without any writes nothing.
@@ -148,11 +152,12 @@ mod tests {
     fn the_newest_searches_for_the_same_loops_are_found() {
         let place = tempfile::tempdir().unwrap();
         let (double, single, other) = (problem("dgemm"), problem("sgemm"), problem("dgemv"));
-        assert_eq!(form(&double), form(&single));
-        assert_ne!(form(&double), form(&other));
+        assert_eq!(Some(form(&single)), stream::form(&single));
+        assert_ne!(form(&single), form(&other));
+        assert_eq!(form(&double), "dgemm");
         assert_eq!(form(&problem("sort64")), "sort64");
-        assert_eq!(find(place.path(), &double), Warm::default());
-        assert_eq!(find(&place.path().join("none"), &double), Warm::default());
+        assert_eq!(find(place.path(), &single), Warm::default());
+        assert_eq!(find(&place.path().join("none"), &single), Warm::default());
         let form = form(&single);
         left(place.path(), "oldest", 300, &form, &["f", "g"]);
         left(place.path(), "old", 200, &form, &["a", "b", "c"]);
@@ -160,9 +165,10 @@ mod tests {
         left(place.path(), "new", 100, &form, &["d", "a"]);
         std::fs::create_dir(place.path().join("damaged")).unwrap();
         std::fs::write(place.path().join("damaged").join(FILE), "{").unwrap();
-        let warm = find(place.path(), &double);
+        let warm = find(place.path(), &single);
         assert_eq!(warm.programs, ["d", "a", "b", "c"]);
         assert_eq!(warm.runs, ["new", "old"]);
+        assert_eq!(find(place.path(), &double), Warm::default());
     }
 
     #[test]

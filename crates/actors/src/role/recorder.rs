@@ -4,6 +4,7 @@
 //! Both are rebuilt from the logs, so a recorder that was killed continues where it stopped. The recorder leaves after
 //! all other roles; before it leaves, everything that is in the logs is in the files.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -24,16 +25,59 @@ pub use book::{Progress, Refused, SoFar, StepLine, step_lines};
 use folder::Files;
 pub use folder::{DeadLine, note_machine};
 
+/// Writes trained weights, as the learner published them, into a folder that does not exist yet.
+pub type Keep = Arc<dyn Fn(&Path, &[u8]) -> std::io::Result<()> + Send + Sync>;
+
 /// Writes the run's files.
 pub struct Recorder {
     context: Arc<Context>,
     progress: watch::Sender<Progress>,
+    keep: Option<Keep>,
 }
 
 impl Recorder {
     /// A recorder of the context's run.
     pub fn new(context: Arc<Context>, progress: watch::Sender<Progress>) -> Self {
-        Self { context, progress }
+        Self {
+            context,
+            progress,
+            keep: None,
+        }
+    }
+
+    /// Writes the models that `learner.checkpoint_every` asks for by `keep`.
+    #[must_use]
+    pub fn keeping(self, keep: Keep) -> Self {
+        Self {
+            keep: Some(keep),
+            ..self
+        }
+    }
+
+    /// Writes the model of a version into the run's folder, if the settings ask for it.
+    async fn keep_model(&self, published: &PolicyPublished) {
+        let every = self.context.settings.learner.checkpoint_every;
+        let version = published.version.0;
+        let is_due = every > 0 && version > 0 && version.is_multiple_of(every);
+        let Some(keep) = self.keep.clone().filter(|_| is_due) else {
+            return;
+        };
+        let target = self.context.folder.join(files::CHECKPOINTS);
+        let target = target.join(format!("version-{version:06}"));
+        if target.exists() {
+            return;
+        }
+        let written = match self.context.host.store.get(&published.weights).await {
+            Ok(bytes) => tokio::task::spawn_blocking(move || keep(&target, &bytes))
+                .await
+                .map_err(|_| "the thread that writes it died".to_owned())
+                .and_then(|written| written.map_err(|error| error.to_string())),
+            Err(error) => Err(crate::supervisor::words(&error)),
+        };
+        // The run does not depend on this model.
+        if let Err(error) = written {
+            tracing::warn!(version, error, "a model is not in the run's folder");
+        }
     }
 }
 
@@ -60,6 +104,8 @@ pub mod files {
     /// Every attestation of a timing machine, one JSON object a line: a measurement names its attestation by the
     /// digest.
     pub const MACHINES: &str = "machines.jsonl";
+    /// The folder of earlier models (`learner.checkpoint_every`).
+    pub const CHECKPOINTS: &str = "checkpoints";
 }
 
 /// The place in each log from which to read on.
@@ -96,7 +142,7 @@ impl Logs {
     /// Writes down everything that was there when the logs were opened.
     async fn replay(
         &mut self,
-        context: &Context,
+        recorder: &Recorder,
         files: &mut Files,
         places: &mut Places,
     ) -> Result<(), Error> {
@@ -106,7 +152,8 @@ impl Logs {
         }
         for (sequence, published) in self.versions.replay().await? {
             files.version(&published)?;
-            keep_skipped(context, &published).await?;
+            keep_skipped(&recorder.context, &published).await?;
+            recorder.keep_model(&published).await;
             places.versions = sequence + 1;
         }
         for (sequence, change) in self.changes.replay().await? {
@@ -158,7 +205,7 @@ impl Role for Recorder {
         let mut files = Files::open(&context.folder, context.run.clone(), draws_again)?;
         let mut places = Places::default();
         let mut logs = Logs::open(&context, &places).await?;
-        logs.replay(&context, &mut files, &mut places).await?;
+        logs.replay(self, &mut files, &mut places).await?;
         self.progress.send_replace(files.progress());
         loop {
             tokio::select! {
@@ -173,6 +220,7 @@ impl Role for Recorder {
                     let (sequence, published) = next?;
                     files.version(&published)?;
                     keep_skipped(&context, &published).await?;
+                    self.keep_model(&published).await;
                     places.versions = sequence + 1;
                 }
                 next = logs.changes.next() => {
@@ -197,7 +245,7 @@ impl Role for Recorder {
         // No other role is left. The last messages of the other roles are in the logs, even if they were not delivered
         // here yet. Only logs that are opened now count these messages as there.
         let mut rest = Logs::open(&context, &places).await?;
-        rest.replay(&context, &mut files, &mut places).await?;
+        rest.replay(self, &mut files, &mut places).await?;
         self.progress.send_replace(files.progress());
         Ok(())
     }

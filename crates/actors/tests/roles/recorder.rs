@@ -1,11 +1,14 @@
 //! The content of a run's folder after the end of its recorder.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use flopsmith_actors::node::Context;
 use flopsmith_actors::role::recorder::{DeadLine, Progress, Recorder, StepLine, files};
 use flopsmith_protocol::subjects::Queue;
-use flopsmith_protocol::{Candidate, CandidateRef, Outcome, Purpose, RunId, subjects};
+use flopsmith_protocol::{
+    Candidate, CandidateRef, Outcome, PolicyPublished, PolicyVersion, Purpose, RunId, subjects,
+};
 use flopsmith_test_support::{machine_class, outcome, run_id, wrong};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -105,4 +108,38 @@ async fn dead_letters_are_recorded_once_with_their_reason() {
         attempts: 1,
     };
     assert_eq!(written, [expected]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_model_of_every_second_step_stays_in_the_folder() {
+    let world = World::new().await;
+    let mut settings = settings();
+    settings.learner.checkpoint_every = 2;
+    let context = world.context(settings);
+    for number in 0..=4u64 {
+        let weights = context.host.store.put(vec![number as u8; 3]).await;
+        let published = PolicyPublished {
+            run: run_id(),
+            version: PolicyVersion(number),
+            step: number,
+            weights: weights.unwrap(),
+            metrics: None,
+        };
+        let subject = subjects::policy(&run_id());
+        world.bus.publish(&subject, &published).await.unwrap();
+    }
+    let keep = |target: &Path, weights: &[u8]| {
+        std::fs::create_dir_all(target)?;
+        std::fs::write(target.join("weights"), weights)
+    };
+    let (progress, _) = watch::channel(Progress::default());
+    let recorder = Recorder::new(Arc::clone(&context), progress).keeping(Arc::new(keep));
+    start(recorder).end().await.unwrap();
+    let folder = context.folder.join(files::CHECKPOINTS);
+    let entries = std::fs::read_dir(&folder).unwrap();
+    let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["version-000002", "version-000004"]);
+    let written = std::fs::read(folder.join("version-000004/weights")).unwrap();
+    assert_eq!(written, [4; 3]);
 }

@@ -36,7 +36,12 @@ impl FromStr for Export {
         let (tool, path) = match text.split_once('=') {
             Some(("kernelbench", path)) => (Tool::Kernelbench, path),
             Some(("flashinfer", path)) => (Tool::Flashinfer, path),
-            _ => return Err("write kernelbench=FILE or flashinfer=FILE".into()),
+            _ => {
+                return Err(
+                    "write markdown=FILE for kernels, or kernelbench=FILE or flashinfer=FILE for modules"
+                        .into(),
+                );
+            }
         };
         match path {
             "" => Err("the name of the file is missing".into()),

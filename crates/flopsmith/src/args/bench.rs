@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args as ClapArgs, ValueEnum};
-use flopsmith_bench::Format;
-use flopsmith_bench::modules::Export;
 use flopsmith_bench::sizes::SizeSpec;
 use flopsmith_bench::threads::ThreadCount;
+use flopsmith_bench::{Export, Format};
 use flopsmith_measure::Purpose;
 use flopsmith_module::Architecture;
 
@@ -143,9 +142,9 @@ pub struct Bench {
     /// Folder of saved results; flopsmith/baselines in XDG_DATA_HOME or ~/.local/share without it.
     #[arg(long, value_name = "DIR", env = "FLOPSMITH_BASELINES")]
     pub baselines: Option<PathBuf>,
-    /// Write the results of modules for another tool too: kernelbench=FILE (eval_results.json) or flashinfer=FILE (a trace a
-    /// line); may be repeated.
-    #[arg(long = "export", value_name = "TOOL=FILE")]
+    /// Write the results to a file too: markdown=FILE (what --format markdown prints, of kernels), or for another tool those of
+    /// modules, kernelbench=FILE (eval_results.json) or flashinfer=FILE (a trace a line); may be repeated for modules.
+    #[arg(long = "export", value_name = "FORMAT=FILE", conflicts_with = "watch")]
     pub exports: Vec<Export>,
     /// Check the programs with sanitizers, too (AddressSanitizer, UndefinedBehaviorSanitizer, and ThreadSanitizer where
     /// OpenMP is used on several threads), and refuse programs in which they find something. --purpose certify always

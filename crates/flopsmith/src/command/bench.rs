@@ -8,7 +8,7 @@ use flopsmith_bench::compare::Compare;
 use flopsmith_bench::inputs::{self, Program};
 use flopsmith_bench::keep::Keep;
 use flopsmith_bench::saved::{self, Slot};
-use flopsmith_bench::{Order, sizes, threads};
+use flopsmith_bench::{Export, Order, is_markdown, sizes, threads};
 use flopsmith_compile::Toolchain;
 use flopsmith_measure::Purpose;
 use flopsmith_problem::Problem;
@@ -25,9 +25,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     if !modules.is_empty() {
         return module::bench(args, &modules);
     }
-    if !args.exports.is_empty() {
-        return Err(usage("--export works with modules only"));
-    }
+    let markdown = Export::of_kernels(&args.exports).map_err(usage)?;
     if !args.architectures.is_empty() {
         say("note: --architectures has an effect only with modules");
     }
@@ -124,6 +122,9 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
             .report
             .as_deref()
             .map(|path| Output::claim_of_kind(path, "earlier report", flopsmith_report::is_report))
+            .transpose()?,
+        markdown: markdown
+            .map(|path| Output::claim_of_kind(path, "earlier table", is_markdown))
             .transpose()?,
         save,
         compare,

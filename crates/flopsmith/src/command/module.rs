@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use flopsmith_bench::Format as BenchFormat;
 use flopsmith_bench::modules::{self, print_findings, select};
+use flopsmith_bench::{Export, Format as BenchFormat};
 use flopsmith_evaluate::ModuleStages;
 use flopsmith_machine::pinning;
 use flopsmith_module::{INTERPRETATION, Options, Problem};
@@ -18,6 +18,7 @@ use crate::exit;
 /// Evaluates candidates for modules and prints the results. `folders` are those of the problems.
 pub fn bench(args: &Bench, folders: &[PathBuf]) -> Result<ExitCode> {
     refuse_options(args)?;
+    let exports = Export::of_modules(&args.exports).map_err(usage)?;
     Ok(ExitCode::from(modules::run(&modules::Order {
         problem_name: &args.problem,
         folders,
@@ -28,7 +29,7 @@ pub fn bench(args: &Bench, folders: &[PathBuf]) -> Result<ExitCode> {
         wait: args.wait.limit()?,
         allow_weaker_jail: args.allow_weaker_jail,
         format: args.format,
-        exports: &args.exports,
+        exports: &exports,
         architectures: &args.architectures,
     })?))
 }

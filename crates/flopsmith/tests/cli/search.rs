@@ -267,19 +267,22 @@ fn warms_later_searches(runs: &Path, summary: &Value) {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Those of the newest run, once it has any.
         let settings = || {
-            let all = std::fs::read_dir(runs).ok()?.flatten();
-            let files = all.map(|entry| entry.path().join("config.toml"));
-            let made =
-                files.filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file)));
-            let mut made: Vec<_> = made.collect();
-            made.sort();
-            let (_, newest) = made.get(earlier)?;
-            std::fs::read_to_string(newest).ok()
+            let newest = std::fs::read_dir(runs).ok()?.flatten();
+            let newest = newest.map(|entry| entry.path());
+            let newest = newest.max_by_key(|path| {
+                let made = path.join("config.toml").metadata();
+                made.and_then(|of| of.modified()).ok()
+            })?;
+            std::fs::read_to_string(newest.join("config.toml")).ok()
+        };
+        let has_settings = |entry: &std::fs::DirEntry| entry.path().join("config.toml").is_file();
+        let begun = || {
+            let all = std::fs::read_dir(runs).unwrap().flatten();
+            all.filter(has_settings).count() > earlier
         };
         wait_for(&mut child, Duration::from_secs(60), "another run", || {
-            settings().is_some_and(|text| text.contains("budget_seconds"))
+            begun() && settings().is_some_and(|text| text.contains("budget_seconds"))
         });
         child.kill().unwrap();
         child.wait().unwrap();

@@ -44,8 +44,8 @@ pub(super) fn named() -> Option<PathBuf> {
 
 /// Every library that may be OpenBLAS: the one that the user named alone; else those of the system first, so that a wheel
 /// of the same version does not take the place of one.
-pub(super) fn candidates() -> Vec<PathBuf> {
-    if let Some(path) = named() {
+pub(super) fn candidates(named: Option<PathBuf>) -> Vec<PathBuf> {
+    if let Some(path) = named {
         return vec![path];
     }
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
@@ -186,6 +186,12 @@ mod tests {
         assert_eq!(taken(&all[..3]), Path::new("system"));
         assert_eq!(taken(&all[..1]), Path::new("silent"));
         assert_eq!(newest(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_library_that_the_user_names_is_the_only_one() {
+        let named = PathBuf::from("/opt/libopenblas.so");
+        assert_eq!(candidates(Some(named.clone())), [named]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Makes the roles of a run: once when the run starts, and again whenever a role has failed.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 #[cfg(feature = "torch")]
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use flopsmith_actors::role::compiler::Compiler;
 use flopsmith_actors::role::follower::Follower;
 use flopsmith_actors::role::generator::Generator;
 use flopsmith_actors::role::recorded_evaluator::RecordedEvaluator;
-use flopsmith_actors::role::recorder::{Progress, Recorder};
+use flopsmith_actors::role::recorder::{Keep, Progress, Recorder};
 use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::Verifier;
 use flopsmith_actors::source::agent::AgentSource;
@@ -31,6 +32,7 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::export;
 use crate::worker::benches::Benches;
 use crate::worker::{self, Duty};
 
@@ -84,7 +86,10 @@ pub(super) fn specs(
     let c = Arc::clone(context);
     specs.push(spec("recorder", move || {
         let (c, progress) = (Arc::clone(&c), progress.clone());
-        Box::pin(async move { Ok(Recorder::new(c, progress)) })
+        let origin = c.settings.generator.model.clone();
+        let keep: Keep =
+            Arc::new(move |target: &Path, weights: &[u8]| export::kept(&origin, target, weights));
+        Box::pin(async move { Ok(Recorder::new(c, progress).keeping(keep)) })
     }));
     let mut explainer: Option<Arc<dyn Explain>> = None;
     match evaluation {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use flopsmith_archive::identity::source_digest;
 use flopsmith_config::Endpoint;
-use flopsmith_endpoint::{Ask, Reason, Spending};
+use flopsmith_endpoint::{Ask, Reason, Spending, address};
 use flopsmith_generator::measured::{Program, Rank};
 use flopsmith_problem::prompt::Style;
 use flopsmith_problem::{Language, Problem};
@@ -136,6 +136,8 @@ type Measure<'m> = dyn FnMut(&Known, Given) -> Result<Option<Program>> + 'm;
 /// Wrong usage: no snippets, a folder with something else, an endpoint that refuses every request. This machine lacks what the
 /// measurement needs. Files that cannot be written.
 pub fn run(order: &Order<'_>, stopped: &CancellationToken) -> Result<Report> {
+    // Before the folder has the URL, which may hold a password.
+    address(&order.endpoint.url).map_err(|e| usage(e.to_string()))?;
     // Before anything is paid for.
     for problem in &order.problems {
         evaluator::open(Arc::clone(problem), order.compiler, order.allow_weaker_jail)?;

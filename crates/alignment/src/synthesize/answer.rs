@@ -78,7 +78,7 @@ pub(super) fn prompt(task: &Task, snippet: &str) -> String {
         ),
         Some(known) => (
             format!(
-                "{}Write two programs for this task, each at most {} bytes: {pair}. Both must be right. This piece of code may \
+                "{}Write two such programs instead of one, each at most {} bytes: {pair}. Both must be right. This piece of code may \
                  inspire them:\n\n{inspired}\n",
                 prompt::stated(&known.problem, known.permitted, None),
                 known.problem.max_source_bytes,

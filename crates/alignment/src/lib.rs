@@ -1,6 +1,6 @@
-//! Measured programs for training ([`draw`], [`to_measure`], [`label`], [`of_run`], [`split`]), and the chain of the stages
-//! of performance alignment (`chain`): measure, split, fine-tune, reward model, reinforcement and direct alignment,
-//! evaluation of all models.
+//! Measured programs for training ([`draw`], [`to_measure`], [`label`], [`of_run`], [`split`]), programs that a language
+//! model writes for it ([`synthesize`]), and the chain of the stages of performance alignment (`chain`): measure, split,
+//! fine-tune, reward model, reinforcement and direct alignment, evaluation of all models.
 //!
 //! `flopsmith dataset` and `flopsmith align` call the same functions. The trainings are those of `flopsmith-recipes`, and
 //! the evaluation is that of `flopsmith-eval`; each stage of a chain has a recipe of its own, with which the single
@@ -18,4 +18,5 @@ pub mod draw;
 pub mod label;
 pub mod of_run;
 pub mod split;
+pub mod synthesize;
 pub mod to_measure;

@@ -4,8 +4,8 @@
 //! its files. A line that a killed process left unfinished is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -17,8 +17,7 @@ use flopsmith_measure::Purpose;
 use flopsmith_protocol::{Digest, TechniqueSet};
 use flopsmith_report::bars;
 use flopsmith_run::console::{say, usage};
-use flopsmith_run::output;
-use serde::de::DeserializeOwned;
+use flopsmith_run::continued::{self, appended, lines};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -31,7 +30,7 @@ pub(crate) const FORMAT: &str = "flopsmith evaluation";
 /// The version of the files.
 pub(crate) const VERSION: u32 = 1;
 /// The configuration.
-pub(crate) const CONFIG: &str = "config.json";
+pub(crate) const CONFIG: &str = continued::CONFIG;
 /// The results.
 pub(crate) const RESULTS: &str = "eval.json";
 /// The numbers, a row each.
@@ -235,28 +234,6 @@ fn parsed(path: &Path, text: &str) -> Result<Config> {
     serde_json::from_value(value).map_err(|e| wrong(e.to_string()))
 }
 
-/// The lines of a file of this evaluation; none if there is no file. An unfinished last line is left out.
-fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
-    let text = match std::fs::read(path) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(usage(format!("cannot read {}: {e}", path.display()))),
-    };
-    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-    let lines = whole.lines().enumerate();
-    lines
-        .map(|(number, line)| {
-            serde_json::from_str(line).map_err(|e| {
-                usage(format!(
-                    "line {} of {} is damaged: {e}; remove the line, or name another folder",
-                    number + 1,
-                    path.display()
-                ))
-            })
-        })
-        .collect()
-}
-
 /// The folder of an evaluation that this process works on.
 #[derive(Debug)]
 pub struct Folder {
@@ -278,55 +255,9 @@ impl Folder {
     /// Wrong usage: the folder holds something else, an evaluation with another configuration, or one that another
     /// process works on.
     pub fn open(path: &Path, config: &Config) -> Result<Self> {
-        let about = path.join(CONFIG);
-        let is_empty = std::fs::read_dir(path).map_or(true, |mut entries| entries.next().is_none());
-        if !about.exists() && !is_empty {
-            return Err(usage(format!(
-                "{} is not empty and holds no evaluation; name another folder with --output",
-                path.display()
-            )));
-        }
-        output::folder(path)?;
-        let mut locked = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&about)
-            .map_err(|e| output::unwritable(&about, e))?;
-        match locked.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(usage(format!(
-                    "another process works on the evaluation in {}; wait for it, or name another folder with --output",
-                    path.display()
-                )));
-            }
-            Err(TryLockError::Error(e)) => {
-                return Err(e).with_context(|| format!("cannot lock {}", about.display()));
-            }
-        }
-        let mut text = String::new();
-        locked
-            .read_to_string(&mut text)
-            .with_context(|| format!("cannot read {}", about.display()))?;
-        let now = serde_json::to_string_pretty(config)? + "\n";
-        // A process that was killed at once leaves an empty file.
-        if text.is_empty() {
-            locked
-                .write_all(now.as_bytes())
-                .with_context(|| format!("cannot write {}", about.display()))?;
-        } else {
-            parsed(&about, &text)?;
-            let differ = differences(&text, &now)?;
-            if !differ.is_empty() {
-                return Err(usage(format!(
-                    "{} holds an evaluation with another configuration, which differs in {}; name another folder with --output, or give the same options",
-                    path.display(),
-                    differ.join(", ")
-                )));
-            }
-        }
+        let locked = continued::claim(path, "evaluation", config, |path, text| {
+            parsed(path, text).map(|_| ())
+        })?;
         let appended = |name: &str| appended(&path.join(name));
         let (answers, outcomes, machines) =
             (appended(ANSWERS)?, appended(OUTCOMES)?, appended(MACHINES)?);
@@ -507,45 +438,6 @@ impl Folder {
 
 fn key(answer: &Answer) -> (String, String, u32) {
     (answer.model.clone(), answer.problem.clone(), answer.number)
-}
-
-/// Opens a file to append lines, without an unfinished last line.
-fn appended(path: &Path) -> Result<File> {
-    let file = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)
-        .map_err(|e| output::unwritable(path, e))?;
-    let cannot = || format!("cannot read {}", path.display());
-    let bytes = std::fs::read(path).with_context(cannot)?;
-    let whole = bytes
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |end| end + 1);
-    if whole < bytes.len() {
-        file.set_len(whole as u64).with_context(cannot)?;
-    }
-    Ok(file)
-}
-
-/// The settings that differ between two configurations, with both values where these are short.
-fn differences(then: &str, now: &str) -> Result<Vec<String>> {
-    let then: BTreeMap<String, Value> = serde_json::from_str(then)?;
-    let now: BTreeMap<String, Value> = serde_json::from_str(now)?;
-    let names: BTreeSet<&String> = then.keys().chain(now.keys()).collect();
-    let differ = names.into_iter().filter_map(|name| {
-        let (then, now) = (then.get(name), now.get(name));
-        if then == now {
-            return None;
-        }
-        let words = |value: Option<&Value>| value.map_or_else(|| "none".into(), Value::to_string);
-        let (then, now) = (words(then), words(now));
-        Some(match then.len().max(now.len()) > 40 {
-            true => format!("`{name}`"),
-            false => format!("`{name}` ({then} there, {now} here)"),
-        })
-    });
-    Ok(differ.collect())
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ mod workloads;
 pub use align::Align;
 pub use bench::{Bench, BenchPurpose};
 pub use cluster::Cluster;
-pub use dataset::{Dataset, Measure, OfRun, Split};
+pub use dataset::{Dataset, Measure, OfRun, Split, Synthesize};
 pub use dead::{Dead, Where};
 pub use eval::{Eval, EvalAction};
 pub use farm::OnFarm;

@@ -124,6 +124,16 @@ pub fn answer(source: &str, fence: Option<&str>) -> String {
 
 /// The whole task in words, with some techniques permitted, perhaps with a program to build on.
 pub fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -> String {
+    format!(
+        "{}Answer with the whole program, at most {} bytes, in one ```{} block.\n",
+        stated(problem, permitted, elite),
+        problem.max_source_bytes,
+        problem.language.fence()
+    )
+}
+
+/// The prompt of [`full`] without the form of the answer.
+pub fn stated(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -> String {
     let mut text = String::new();
     let out = &mut text;
     let task = problem.prompt_text.as_deref().unwrap_or(&problem.title);
@@ -169,12 +179,6 @@ pub fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint
             elite.source.trim()
         );
     }
-    let _ = writeln!(
-        out,
-        "Answer with the whole program, at most {} bytes, in one ```{} block.",
-        problem.max_source_bytes,
-        language.fence()
-    );
     text
 }
 

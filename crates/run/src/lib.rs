@@ -19,6 +19,7 @@ mod certification;
 pub mod cluster;
 pub mod comparability;
 pub mod console;
+pub mod continued;
 #[cfg(feature = "torch")]
 mod devices;
 pub mod digits;

@@ -16,6 +16,7 @@ Examples:
   flopsmith dataset schedules --examples 500 | flopsmith dataset measure - --permit all > programs.jsonl
   flopsmith dataset schedules --problem dsyrk --examples 100 | flopsmith dataset measure - --permit all --references > dsyrk.jsonl
   flopsmith dataset run > programs.jsonl
+  flopsmith dataset synthesize --endpoint http://127.0.0.1:8000/v1#MODEL --problem dgemm --output written
   flopsmith dataset split programs.jsonl --output data
   flopsmith sft sft.toml -o models/sft && flopsmith reward-model reward.toml -o models/reward && flopsmith rlpf rlpf.toml -o models/rlpf";
 
@@ -45,6 +46,15 @@ pub enum Dataset {
     Measure(Measure),
     /// Print the measured programs of a run as JSON lines
     Run(OfRun),
+    /// Let a language model behind an endpoint write slow and fast programs
+    ///
+    /// Each request asks for a slow and a fast program for one task, and shows a piece of code that inspires them. With
+    /// --problem the task is that of the problem, and both programs are compiled, verified and timed as by `dataset
+    /// measure`. Without it the model states the task; its programs do not run, and are marked as slow and fast. An answer
+    /// that does not have the form that the request asks for is refused, and programs that differ from earlier ones by
+    /// comments and layout alone are left out. The folder gets programs.jsonl for `dataset split`, and requests, answers
+    /// and outcomes as JSON lines. The same command in the same folder asks only for what is missing there.
+    Synthesize(Synthesize),
     /// Split measured programs into files for the stages of training
     ///
     /// Fine-tuning gets 40 % of the programs. Of the others, the reward model gets 66 % and reinforcement gets the
@@ -103,6 +113,59 @@ pub struct OfRun {
     /// The folder of runs.
     #[command(flatten)]
     pub place: Place,
+}
+
+/// `flopsmith dataset synthesize`.
+#[derive(Debug, ClapArgs)]
+pub struct Synthesize {
+    /// The model, e.g. http://127.0.0.1:8000/v1#MODEL, or FILE with settings such as the name of the key's variable, prices
+    /// and a budget.
+    #[arg(long, value_name = "URL#MODEL|FILE")]
+    pub endpoint: String,
+    /// Write into this folder, which is created if it does not exist.
+    #[arg(long, short, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Draw the pieces of code from this file, or from the sources in C, C++ and Fortran of this folder; when left out, from
+    /// the references of all known problems.
+    #[arg(long, value_name = "FILE|DIR")]
+    pub snippets: Option<PathBuf>,
+    /// Ask for this many answers for each problem; without --problem, in all.
+    #[arg(long, default_value_t = 100, value_name = "NUMBER", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub count: u32,
+    /// Ask for programs for this problem, by name or folder; may be repeated.
+    #[arg(long, value_name = "PROBLEM")]
+    pub problem: Vec<String>,
+    /// The workloads, which each problem must have.
+    #[command(flatten)]
+    pub workloads: Workloads,
+    /// Write the programs of a problem as answers to its full prompt instead of the starter model's short one.
+    #[arg(long, requires = "problem")]
+    pub full: bool,
+    /// Write the programs of a problem as answers to the prompt that states the loop nest of the reference instead of the
+    /// short one.
+    #[arg(long, requires = "problem", conflicts_with = "full")]
+    pub nest: bool,
+    /// Softmax temperature of the model.
+    #[arg(long, default_value_t = 0.8, allow_negative_numbers = true)]
+    pub temperature: f32,
+    /// Draw from the most likely tokens that make up this share of the probability (nucleus); 1 keeps all.
+    #[arg(long, default_value_t = 0.95, allow_negative_numbers = true)]
+    pub top_p: f32,
+    /// Let the model write at most this many tokens for each answer.
+    #[arg(long, default_value_t = 4096, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub max_tokens: u32,
+    /// Seed of the answers and of the pieces of code.
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
+    pub seed: u64,
+    /// Compile with this C compiler: gcc, clang or a path.
+    #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
+    pub compiler: String,
+    /// Run the programs even where the jail gives less than its full protection.
+    #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = clap::builder::BoolishValueParser::new())]
+    pub allow_weaker_jail: bool,
+    /// Print the result in this format.
+    #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+    pub format: Format,
 }
 
 /// `flopsmith dataset split`.

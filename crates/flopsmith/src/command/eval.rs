@@ -34,7 +34,7 @@ pub fn run(args: &Eval) -> Result<ExitCode> {
         farm: args.farm.ways()?,
         samples: args.samples,
         draws: draws(args),
-        sampling: sampling(args)?,
+        sampling: sampling(args.temperature, args.top_p, args.max_tokens)?,
         seed: args.seed,
         task: args.task,
         prompt: args.prompt,
@@ -105,23 +105,22 @@ fn draws(args: &Eval) -> Vec<u32> {
     draws
 }
 
-fn sampling(args: &Eval) -> Result<Sampling> {
-    if !(args.temperature.is_finite() && args.temperature >= 0.0) {
+/// How a language model samples, from the values of the options.
+pub(super) fn sampling(temperature: f32, top_p: f32, max_tokens: u32) -> Result<Sampling> {
+    if !(temperature.is_finite() && temperature >= 0.0) {
         return Err(usage(format!(
-            "--temperature is {}: it must be a number of 0 or more",
-            args.temperature
+            "--temperature is {temperature}: it must be a number of 0 or more"
         )));
     }
-    if !(args.top_p > 0.0 && args.top_p <= 1.0) {
+    if !(top_p > 0.0 && top_p <= 1.0) {
         return Err(usage(format!(
-            "--top-p is {}: it must be above 0 and at most 1",
-            args.top_p
+            "--top-p is {top_p}: it must be above 0 and at most 1"
         )));
     }
     Ok(Sampling {
-        temperature: args.temperature,
-        top_p: args.top_p,
+        temperature,
+        top_p,
         top_k: 0,
-        max_tokens: args.max_tokens,
+        max_tokens,
     })
 }

@@ -26,7 +26,7 @@ pub const GOOD: &str = "void dgemm(int n,const double*A,const double*B,double*C)
     for(int i=0;i<n;i++)for(int k=0;k<n;k++)for(int j=0;j<n;j++)C[i*n+j]+=A[i*n+k]*B[k*n+j];}\n";
 
 /// The textbook loops: right and slow.
-const SLOW: &str = "void dgemm(int n,const double*A,const double*B,double*C){\n\
+pub const SLOW: &str = "void dgemm(int n,const double*A,const double*B,double*C){\n\
     for(int i=0;i<n;i++)for(int j=0;j<n;j++){double s=0;\n\
     for(int k=0;k<n;k++)s+=A[i*n+k]*B[k*n+j];C[i*n+j]=s;}}\n";
 

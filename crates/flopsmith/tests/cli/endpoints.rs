@@ -5,11 +5,11 @@ use std::path::Path;
 use flopsmith_test_support::endpoint::{Act, ScriptedEndpoint};
 use serde_json::{Value, json};
 
-use crate::bench::GOOD;
+use crate::bench::{GOOD, SLOW};
 use crate::eval::{eval, stderr};
 use crate::one_core::on_one_core;
 use crate::search::quick_search;
-use crate::{flopsmith, last_object, objects, only_run, outcomes, quick};
+use crate::{assert_keys, flopsmith, last_object, objects, only_run, outcomes, quick, run};
 
 /// An answer of a chat model with this program.
 fn fenced(program: &str) -> String {
@@ -385,4 +385,51 @@ fn a_search_ends_with_its_result_where_the_budget_of_the_endpoint_does() {
     let told = stderr(&again.output().unwrap());
     assert!(told.contains("--endpoint has no effect"), "{told}");
     assert_eq!(server.asked().len(), asked);
+}
+
+#[test]
+fn programs_that_a_model_writes_for_a_problem_are_measured_and_split() {
+    on_one_core();
+    let answer = format!("### Slow\n```c\n{SLOW}```\n### Fast\n```c\n{GOOD}```\n");
+    let server = ScriptedEndpoint::start(move |_| Act::streamed(&answer, (100, 50))).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("out");
+    let model = format!("{}#org/chat", server.url());
+    let synthesize = || {
+        let mut command = flopsmith();
+        command.args(["dataset", "synthesize", "--endpoint", &model]);
+        command.args(["--problem", "dgemm", "--count", "2", "--format", "json"]);
+        command.arg("--output").arg(&out).output().unwrap()
+    };
+    let output = synthesize();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report = last_object(&output);
+    let counts = "answers kept refused undecided missing failed programs timed wrong repeated";
+    assert_keys(
+        &report,
+        &format!("{counts} timed_pairs faster_pairs spending"),
+        "",
+    );
+    assert_eq!(
+        (&report["kept"], &report["refused"], &report["timed"]),
+        (&json!(1), &json!({ "repeated": 1 }), &json!(2)),
+        "{report}"
+    );
+    let programs = out.join("programs.jsonl");
+    let lines = objects(&programs);
+    let mut times = lines.iter().map(|line| line["runtime_s"].as_f64());
+    assert_eq!(lines.len(), 2);
+    assert!(times.all(|time| time.unwrap() > 0.0), "{lines:?}");
+    let prompt = lines[0]["prompt"].as_str().unwrap();
+    assert!(prompt.starts_with("// dgemm:"), "{prompt}");
+
+    // A second start has nothing to do.
+    let output = synthesize();
+    assert_eq!(last_object(&output), report);
+    assert_eq!((server.asked().len(), objects(&programs)), (2, lines));
+
+    let data = place.path().join("data");
+    let (programs, data) = (programs.to_str().unwrap(), data.to_str().unwrap());
+    let split = run(&["dataset", "split", programs, "--output", data]);
+    assert_eq!(split.status.code(), Some(0), "{}", stderr(&split));
 }

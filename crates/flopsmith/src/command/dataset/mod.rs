@@ -17,6 +17,7 @@ use crate::args::Dataset;
 mod measure;
 mod of_run;
 mod split;
+mod synthesize;
 
 /// Executes a subcommand.
 pub fn run(args: &Dataset) -> Result<ExitCode> {
@@ -29,6 +30,7 @@ pub fn run(args: &Dataset) -> Result<ExitCode> {
         Dataset::Measure(args) => measure::run(args),
         Dataset::Run(args) => of_run::run(args),
         Dataset::Split(args) => split::run(args),
+        Dataset::Synthesize(args) => synthesize::run(args),
     }
 }
 

@@ -231,7 +231,13 @@ fn every_example_is_usable() {
             recipe.check().expect(&name);
             continue;
         }
-        check_training(&load(&path, &[]).expect(&name)).expect(&name);
+        let settings = load(&path, &[]).expect(&name);
+        check_training(&settings).expect(&name);
+        assert_eq!(warnings(&settings), Vec::<String>::new(), "{name}");
+        if settings.require_gpu {
+            assert_eq!(settings.learner.dtype, Some(Dtype::Bfloat16), "{name}");
+            assert!(settings.learner.lora.is_some(), "{name}");
+        }
         runs += 1;
     }
     assert!(runs >= 5, "{runs} runs");
@@ -274,34 +280,6 @@ fn the_example_of_the_first_paper_has_nothing_that_the_paper_does_not_name() {
         2,
         "the pool and the stages have theirs above: {silent:?}"
     );
-}
-
-#[test]
-fn every_example_of_a_run_is_usable() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-    let mut trained = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let text = match path.extension() {
-            Some(ending) if ending == "toml" => std::fs::read_to_string(&path).expect("a text"),
-            _ => continue,
-        };
-        // A recipe has no such table.
-        if !text.contains("[generator]") {
-            continue;
-        }
-        let name = path.display().to_string();
-        let settings = parse(&text, &name, &[]).unwrap_or_else(|e| unreachable!("{e}"));
-        check_training(&settings).unwrap_or_else(|e| unreachable!("{name}: {e}"));
-        assert!(warnings(&settings).is_empty(), "{name}");
-        trained.push(settings);
-    }
-    assert!(trained.len() >= 5, "{}", trained.len());
-    let large = trained.iter().filter(|settings| settings.require_gpu);
-    for settings in large {
-        assert_eq!(settings.learner.dtype, Some(Dtype::Bfloat16));
-        assert!(settings.learner.lora.is_some());
-    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use flopsmith_actors::outcome_cache::version;
 use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::supervisor::words;
 use flopsmith_bus::{Bus, LogReader, Options, RunSetup};
-use flopsmith_config::{Settings, Standard};
+use flopsmith_config::Settings;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::{self, Queue};
 use flopsmith_protocol::{
@@ -32,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use crate::console::{say, usage};
 use crate::{broker, view};
 
+pub use flopsmith_config::Standard;
 pub use link::Link;
 
 /// Number of times that a program is sent whose failure is not its own fault.
@@ -166,6 +167,12 @@ impl Farm {
         &self.run
     }
 
+    /// Sets the time without an outcome after which the farm looks whether its programs are still queued, and says that the
+    /// workers do not answer.
+    pub fn set_silence(&mut self, silence: Duration) {
+        self.silence = silence;
+    }
+
     /// Evaluates programs, and hands over each number with its outcome and the machine that measured it, in the order in which
     /// outcomes arrive. An outcome that is not the program's own fault comes after [`ATTEMPTS`] of them. False if a stop was
     /// requested.
@@ -267,7 +274,7 @@ impl Farm {
     }
 
     async fn send<T, P: Borrow<Program>>(&self, asked: &Asked<T, P>) -> Result<CandidateId> {
-        let program = asked.program.borrow();
+        let program: &Program = asked.program.borrow();
         let task = TaskId::of(&self.run, 0, asked.task);
         let id = CandidateId::of(&task, asked.attempt);
         let message = Candidate {

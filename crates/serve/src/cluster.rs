@@ -461,11 +461,11 @@ impl Cluster {
         }
         let refresh = self.settings.refresh;
         self.cache.refer_to(problem, grade, &reference, refresh);
-        let references = &mut lock(&self.runs).references;
-        if references.len() >= REMEMBERED {
-            references.clear();
+        let mut runs = lock(&self.runs);
+        if runs.references.len() >= REMEMBERED {
+            runs.references.clear();
         }
-        references.insert(key, reference.clone());
+        runs.references.insert(key, reference.clone());
         Ok(Some(reference))
     }
 

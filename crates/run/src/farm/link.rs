@@ -68,7 +68,8 @@ impl Link {
     ) -> Result<Option<(Chains, MachineFacts)>> {
         self.wait_for(async {
             let registry = RunRegistry::open(&self.bus).await?;
-            let chains = registry.common(run, problem, &self.class).await?;
+            let chains = registry.common::<Chains>(run, problem, &self.class);
+            let chains = chains.await?;
             let subject = subjects::machine(run);
             let mut log = self.bus.log::<MachineFacts>(&subject, 0).await?;
             let mut said = log.replay().await?.into_iter().map(|(_, facts)| facts);

@@ -225,10 +225,13 @@ impl Farm {
                         waiting.insert(id, asked);
                         continue;
                     }
-                    next = timeout_at(heard + self.silence, self.log.next()), if !waiting.is_empty() => match next {
+                    // A log that nobody reads for a while is lost, so it is read while nothing is under way, too.
+                    next = timeout_at(heard + self.silence, self.log.next()) => match next {
                         Ok(next) => next?.1,
                         Err(_) => {
-                            self.still_there(waiting.len()).await?;
+                            if !waiting.is_empty() {
+                                self.still_there(waiting.len()).await?;
+                            }
                             heard = Instant::now();
                             continue;
                         }

@@ -129,23 +129,46 @@ impl RunRegistry {
         class: &MachineClass,
         ours: T,
     ) -> Result<T, Error> {
-        let damaged = |detail: String| Error::Saved {
-            role: "machine class",
-            detail,
-        };
-        let parts = [class.as_str(), problem.as_str()].map(|part| part.replace('.', "_"));
-        let key = format!("{}.{}", key(run), parts.join("."));
-        let bytes = serde_json::to_vec(&ours).map_err(|e| damaged(e.to_string()))?;
+        let bytes = serde_json::to_vec(&ours).map_err(damaged)?;
         loop {
-            if let Some(found) = self.classes.get(&key).await? {
-                return serde_json::from_slice(&found.value).map_err(|e| damaged(e.to_string()));
+            if let Some(found) = self.common(run, problem, class).await? {
+                return Ok(found);
             }
+            let key = class_key(run, problem, class);
             match self.classes.create(&key, bytes.clone()).await {
                 Ok(_) => return Ok(ours),
                 Err(BusError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// The stored value that all machines of a class use for a problem of a run; none before the first of them has one.
+    ///
+    /// # Errors
+    /// [`Error::Saved`] if the stored value cannot be read.
+    pub async fn common<T: DeserializeOwned>(
+        &self,
+        run: &RunId,
+        problem: &ProblemId,
+        class: &MachineClass,
+    ) -> Result<Option<T>, Error> {
+        let found = self.classes.get(&class_key(run, problem, class)).await?;
+        let read = found.map(|found| serde_json::from_slice(&found.value));
+        read.transpose().map_err(damaged)
+    }
+}
+
+fn class_key(run: &RunId, problem: &ProblemId, class: &MachineClass) -> String {
+    let parts = [class.as_str(), problem.as_str()].map(|part| part.replace('.', "_"));
+    format!("{}.{}", key(run), parts.join("."))
+}
+
+/// A value of a machine class that is no JSON of its type.
+fn damaged(error: serde_json::Error) -> Error {
+    Error::Saved {
+        role: "machine class",
+        detail: error.to_string(),
     }
 }
 

@@ -156,6 +156,7 @@ pub fn on_farm(
                 programs.push(farm::Program {
                     problem: problem.id.clone(),
                     permitted: permitted.unwrap_or(TechniqueSet::all()),
+                    full: false,
                     source: given.source.clone(),
                 });
                 programs.len() - 1

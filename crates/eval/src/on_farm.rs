@@ -56,8 +56,8 @@ pub fn run(
                 workloads: &order.workloads,
                 compiler: &order.compiler,
                 standard: standard(order.purpose),
+                full: standard(order.purpose),
                 threads,
-                full: true,
                 sanitize: order.sanitize,
             },
         )?;
@@ -83,6 +83,7 @@ pub fn run(
         let programs = todo.iter().map(|(problem, program, _)| Program {
             problem: problem.id.clone(),
             permitted: order.permitted(problem),
+            full: true,
             source: program.source.clone(),
         });
         let programs: Vec<Program> = programs.collect();
@@ -132,6 +133,7 @@ fn references(
     let programs = problems.iter().map(|problem| Program {
         problem: problem.id.clone(),
         permitted: TechniqueSet::all(),
+        full: true,
         source: problem.reference.clone(),
     });
     let programs: Vec<Program> = programs.collect();

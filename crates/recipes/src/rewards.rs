@@ -179,8 +179,8 @@ fn farms(ways: &Ways, benches: &HashMap<Timed, Bench>) -> Result<HashMap<Vec<Str
             workloads,
             compiler: COMPILER,
             standard: Standard::Screen,
+            full: Standard::Screen,
             threads: 1,
-            full: false,
             sanitize: false,
         };
         farms.insert(workloads.clone(), Farm::open(ways, &order)?);
@@ -331,6 +331,7 @@ impl Rewards {
                 let program = farm::Program {
                     problem: bench.problem.id.clone(),
                     permitted: TechniqueSet::all(),
+                    full: false,
                     source,
                 };
                 if !bench.known.contains_key(&program.source) && !programs.contains(&program) {

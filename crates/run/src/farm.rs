@@ -2,8 +2,11 @@
 //!
 //! The nodes know them as a run with a name of its own. Each program is sent as a candidate, and its outcome is read from the
 //! log of outcomes, so compiling, verifying and timing are those of every other run. The run is withdrawn when the [`Farm`]
-//! is dropped.
+//! is dropped. A [`Link`] looks at what the workers have in common.
 
+mod link;
+
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +17,7 @@ use flopsmith_actors::outcome_cache::version;
 use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::supervisor::words;
 use flopsmith_bus::{Bus, LogReader, Options, RunSetup};
-use flopsmith_config::{Settings, Standard};
+use flopsmith_config::Settings;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::{self, Queue};
 use flopsmith_protocol::{
@@ -22,11 +25,16 @@ use flopsmith_protocol::{
     ProblemId, Purpose, RunId, RunSpec, TaskId, TechniqueSet, Verdict,
 };
 use flopsmith_store::Store;
+use futures::{Stream, StreamExt as _, stream};
 use tokio::runtime::Runtime;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::console::{say, usage};
 use crate::{broker, view};
+
+pub use flopsmith_config::Standard;
+pub use link::Link;
 
 /// Number of times that a program is sent whose failure is not its own fault.
 const ATTEMPTS: u32 = 2;
@@ -62,13 +70,13 @@ pub struct Order<'a> {
     pub workloads: &'a [String],
     /// The C compiler.
     pub compiler: &'a str,
-    /// The standard of the measurements.
+    /// The standard of the measurements of programs that get a first look.
     pub standard: Standard,
+    /// The same for programs that are verified in full.
+    pub full: Standard,
     /// Number of threads that programs are timed with.
     pub threads: u32,
-    /// True if each program is verified in full, as a number to publish needs; otherwise it gets a first look.
-    pub full: bool,
-    /// True if sanitizers check the programs.
+    /// True if sanitizers check the programs that are verified in full.
     pub sanitize: bool,
 }
 
@@ -79,6 +87,8 @@ pub struct Program {
     pub problem: ProblemId,
     /// The techniques that it may use.
     pub permitted: TechniqueSet,
+    /// True if it is verified in full, as a number to publish needs; otherwise it gets a first look.
+    pub full: bool,
     /// Its source.
     pub source: String,
 }
@@ -90,9 +100,7 @@ pub struct Farm {
     log: LogReader<Outcome>,
     run: RunId,
     class: MachineClass,
-    /// Purpose of its candidates.
-    purpose: Purpose,
-    /// True if each program is certified.
+    /// True if programs that are verified in full are certified.
     certifies: bool,
     /// Number of programs so far, which name their tasks.
     sent: u32,
@@ -101,9 +109,10 @@ pub struct Farm {
     silence: Duration,
 }
 
-/// A program that is under way.
-struct Asked {
-    number: usize,
+/// A program that is under way, with the caller's tag of it.
+struct Asked<T, P> {
+    tag: T,
+    program: P,
     task: u32,
     attempt: u32,
 }
@@ -133,11 +142,7 @@ impl Farm {
             std::process::id(),
             RUNS.fetch_add(1, Ordering::Relaxed)
         ))?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .context("cannot start the async runtime")?;
+        let runtime = runtime()?;
         let (bus, log) = runtime.block_on(async {
             let bus = Bus::connect(options).await?;
             bus.ensure_streams(&RunSetup::default()).await?;
@@ -156,16 +161,22 @@ impl Farm {
             log,
             run,
             class,
-            purpose: match order.full {
-                // A program that is measured once more gets a full look.
-                true => Purpose::Certify,
-                false => Purpose::Search,
-            },
-            certifies: order.standard == Standard::Certify,
+            certifies: order.full == Standard::Certify,
             sent: 0,
             machines: HashMap::new(),
             silence: SILENCE,
         })
+    }
+
+    /// The run, as the nodes know it.
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// Sets the time without an outcome after which the farm looks whether its programs are still queued, and says that the
+    /// workers do not answer.
+    pub fn set_silence(&mut self, silence: Duration) {
+        self.silence = silence;
     }
 
     /// Evaluates programs, and hands over each number with its outcome and the machine that measured it, in the order in which
@@ -178,29 +189,31 @@ impl Farm {
         &mut self,
         programs: &[Program],
         stopped: &CancellationToken,
-        mut each: impl FnMut(usize, Outcome, Option<&MachineFacts>) -> Result<()>,
+        each: impl FnMut(usize, Outcome, Option<&MachineFacts>) -> Result<()>,
+    ) -> Result<bool> {
+        let numbered = stream::iter(programs.iter().enumerate());
+        self.evaluate_stream(numbered, stopped, each)
+    }
+
+    /// The same of programs that come one by one, each with a tag that is handed over with its outcome, until the end of the
+    /// stream.
+    ///
+    /// # Errors
+    /// As [`Farm::evaluate`].
+    pub fn evaluate_stream<T, P: Borrow<Program>>(
+        &mut self,
+        mut programs: impl Stream<Item = (T, P)> + Unpin,
+        stopped: &CancellationToken,
+        mut each: impl FnMut(T, Outcome, Option<&MachineFacts>) -> Result<()>,
     ) -> Result<bool> {
         let runtime = self.runtime.handle().clone();
         runtime.block_on(async {
-            let mut open = programs.iter().enumerate();
-            let mut waiting: HashMap<CandidateId, Asked> = HashMap::new();
+            let mut open = true;
+            let mut waiting: HashMap<CandidateId, Asked<T, P>> = HashMap::new();
+            // New programs do not show that anybody works.
+            let mut heard = Instant::now();
             let mut left = true;
-            loop {
-                while waiting.len() < UNDER_WAY
-                    && let Some((number, program)) = open.next()
-                {
-                    let asked = Asked {
-                        number,
-                        task: self.sent,
-                        attempt: 0,
-                    };
-                    self.sent += 1;
-                    let id = self.send(program, &asked).await?;
-                    waiting.insert(id, asked);
-                }
-                if waiting.is_empty() {
-                    return Ok(true);
-                }
+            while open || !waiting.is_empty() {
                 let silence = match left {
                     true => self.silence,
                     false => self.silence.min(ON_ITS_WAY),
@@ -208,14 +221,34 @@ impl Farm {
                 let outcome = tokio::select! {
                     biased;
                     () = stopped.cancelled() => return Ok(false),
-                    next = tokio::time::timeout(silence, self.log.next()) => match next {
+                    next = programs.next(), if open && waiting.len() < UNDER_WAY => {
+                        let Some((tag, program)) = next else {
+                            open = false;
+                            continue;
+                        };
+                        if waiting.is_empty() {
+                            heard = Instant::now();
+                        }
+                        let task = self.sent;
+                        self.sent += 1;
+                        let asked = Asked { tag, program, task, attempt: 0 };
+                        let id = self.send(&asked).await?;
+                        waiting.insert(id, asked);
+                        continue;
+                    }
+                    // A log that nobody reads for a while is lost, so it is read while nothing is under way, too.
+                    next = timeout_at(heard + silence, self.log.next()) => match next {
                         Ok(next) => next?.1,
                         Err(_) => {
-                            left = self.is_left(waiting.len(), left).await?;
+                            if !waiting.is_empty() {
+                                left = self.is_left(waiting.len(), left).await?;
+                            }
+                            heard = Instant::now();
                             continue;
                         }
                     },
                 };
+                heard = Instant::now();
                 left = true;
                 let Some(asked) = waiting.remove(&outcome.candidate.id) else {
                     continue;
@@ -228,7 +261,7 @@ impl Farm {
                         Some(digest) => self.machine(digest).await?,
                         None => None,
                     };
-                    each(asked.number, outcome, machine)?;
+                    each(asked.tag, outcome, machine)?;
                     continue;
                 }
                 tracing::warn!(
@@ -236,9 +269,10 @@ impl Farm {
                     "a program is evaluated once more"
                 );
                 let asked = Asked { attempt, ..asked };
-                let id = self.send(&programs[asked.number], &asked).await?;
+                let id = self.send(&asked).await?;
                 waiting.insert(id, asked);
             }
+            Ok(true)
         })
     }
 
@@ -254,7 +288,8 @@ impl Farm {
         Ok(self.machines.get(attestation))
     }
 
-    async fn send(&self, program: &Program, asked: &Asked) -> Result<CandidateId> {
+    async fn send<T, P: Borrow<Program>>(&self, asked: &Asked<T, P>) -> Result<CandidateId> {
+        let program: &Program = asked.program.borrow();
         let task = TaskId::of(&self.run, 0, asked.task);
         let id = CandidateId::of(&task, asked.attempt);
         let message = Candidate {
@@ -270,12 +305,16 @@ impl Farm {
                 problem: program.problem.clone(),
                 stage: 0,
                 permitted: program.permitted,
-                purpose: self.purpose,
+                purpose: match program.full {
+                    // A program that is measured once more gets a full look.
+                    true => Purpose::Certify,
+                    false => Purpose::Search,
+                },
                 policy: None,
                 remeasures: None,
                 machine_class: self.class.clone(),
                 exploration: false,
-                finalist: self.certifies,
+                finalist: self.certifies && program.full,
                 follows: None,
             },
             source: program.source.clone(),
@@ -326,6 +365,15 @@ impl Drop for Farm {
     }
 }
 
+/// A runtime beside the caller's threads.
+fn runtime() -> Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .context("cannot start the async runtime")
+}
+
 /// What nodes have to know of the run.
 fn spec(
     run: &RunId,
@@ -348,7 +396,7 @@ fn spec(
     settings.evaluate.workers = true;
     settings.evaluate.compiler = order.compiler.to_owned();
     settings.evaluate.purpose = order.standard;
-    settings.evaluate.again = order.standard;
+    settings.evaluate.again = order.full;
     settings.evaluate.sanitize = order.sanitize;
     Ok(RunSpec {
         run: run.clone(),
@@ -377,8 +425,9 @@ mod tests {
     use std::path::Path;
 
     use flopsmith_bus::{Server, ServerOptions, WorkerOptions};
+    use flopsmith_measure::{Chain, Chains};
     use flopsmith_protocol::{CandidateFault, InfrastructureCause};
-    use flopsmith_test_support::{infrastructure, measured, outcome, rejected};
+    use flopsmith_test_support::{infrastructure, machine, measured, outcome, rejected};
 
     use super::*;
 
@@ -422,8 +471,8 @@ mod tests {
                 workloads: &[],
                 compiler: "gcc",
                 standard: Standard::Screen,
+                full: Standard::Rank,
                 threads: 1,
-                full: false,
                 sanitize: false,
             };
             Farm::with(self.server.connect_options(), None, &ways, &order).unwrap()
@@ -479,8 +528,8 @@ mod tests {
             workloads: &[],
             compiler: "gcc",
             standard: Standard::Screen,
+            full: Standard::Rank,
             threads: 1,
-            full: false,
             sanitize: false,
         };
         let class = MachineClass::new("local").unwrap();
@@ -491,6 +540,7 @@ mod tests {
         Program {
             problem: ProblemId::new("dot").unwrap(),
             permitted: TechniqueSet::all(),
+            full: source == "right",
             source: source.into(),
         }
     }
@@ -503,7 +553,9 @@ mod tests {
         let programs = ["right", "wrong", "lost", "gone"].map(program);
         let decide = |candidate: &Candidate| {
             let again = candidate.candidate.sample > 0;
+            let full = candidate.candidate.purpose == Purpose::Certify;
             Some(match candidate.source.as_str() {
+                "right" if !full => rejected(CandidateFault::Format),
                 "wrong" => rejected(CandidateFault::WrongResult),
                 "lost" if !again => infrastructure(InfrastructureCause::Store),
                 "gone" => infrastructure(InfrastructureCause::Store),
@@ -528,6 +580,68 @@ mod tests {
         assert_eq!(kinds, ["measured", "wrong_result", "measured", "store"]);
         drop(farm);
         assert_eq!(world.runs(), Vec::<String>::new(), "the nodes forget it");
+    }
+
+    #[test]
+    fn programs_may_come_while_others_are_under_way() {
+        let world = World::new();
+        let mut farm = world.farm();
+        let (inbox, programs) = futures::channel::mpsc::unbounded();
+        inbox.unbounded_send(("first", program("x"))).unwrap();
+        // The stream ends with its sender.
+        let mut inbox = Some(inbox);
+        let mut seen = Vec::new();
+        let decide = |_: &Candidate| Some(measured(10.0));
+        std::thread::scope(|scope| {
+            let working = scope.spawn(|| world.runtime.block_on(world.work(2, decide)));
+            let whole = farm.evaluate_stream(programs, &CancellationToken::new(), |tag, _, _| {
+                seen.push(tag);
+                if let Some(inbox) = inbox.take() {
+                    inbox.unbounded_send(("second", program("y"))).unwrap();
+                }
+                Ok(())
+            });
+            assert!(whole.unwrap());
+            working.join().unwrap();
+        });
+        assert_eq!(seen, ["first", "second"]);
+    }
+
+    #[test]
+    fn a_link_tells_the_reference_of_a_run_and_ends_one_that_was_left() {
+        let world = World::new();
+        let farm = world.farm();
+        let class = MachineClass::new("local").unwrap();
+        let link = Link::with(world.server.connect_options(), class.clone()).unwrap();
+        assert!(link.is_connected());
+        let (run, dot) = (farm.run().clone(), ProblemId::new("dot").unwrap());
+        assert_eq!(link.reference(&run, &dot).unwrap(), None);
+        let chain = Chain {
+            log_ratio: 1.5,
+            log_se: 0.004,
+            reference_seconds: 2.0,
+            baseline_seconds: 0.1,
+        };
+        let facts = |class: &str| MachineFacts {
+            run: run.clone(),
+            machine_class: MachineClass::new(class).unwrap(),
+            ..machine(class)
+        };
+        world.runtime.block_on(async {
+            let registry = RunRegistry::open(&world.bus).await.unwrap();
+            let ours = Chains::from(chain);
+            registry.in_common(&run, &dot, &class, ours).await.unwrap();
+            for of in ["other", "local"] {
+                let subject = subjects::machine(&run);
+                world.bus.publish(&subject, &facts(of)).await.unwrap();
+            }
+        });
+        let (chains, found) = link.reference(&run, &dot).unwrap().unwrap();
+        assert_eq!(chains.whole(), chain);
+        assert_eq!(found, facts("local"));
+        link.withdraw(&run).unwrap();
+        assert_eq!(world.runs(), Vec::<String>::new());
+        drop(farm);
     }
 
     #[test]

@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use flopsmith_machine::attest::Attestation;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::Digest;
 use serde::{Deserialize, Serialize};
@@ -164,10 +163,10 @@ impl Cache {
     }
 
     /// Keeps the attestation of a machine under its digest.
-    pub fn keep_attestation(&self, attestation: &Attestation) -> Result<()> {
-        let name = format!("{}.json", attestation.digest());
+    pub fn keep_attestation(&self, digest: &Digest, json: &str) -> Result<()> {
+        let name = format!("{digest}.json");
         let path = self.folder.join("attestations").join(name);
-        std::fs::write(path, attestation.to_json())
+        std::fs::write(path, json)
     }
 
     /// Removes results that are older than `keep`.

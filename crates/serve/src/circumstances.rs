@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flopsmith_evaluate::{Evaluator, cores_to_watch};
-use flopsmith_machine::attest::Hardware;
+use flopsmith_machine::attest::{Attestation, Hardware};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::Digest;
 use flopsmith_run::comparability::ComparabilityKey;
@@ -42,6 +42,31 @@ impl Circumstances {
             compiler: toolchain.version.clone(),
             threads,
             key: ComparabilityKey::of(&evaluator.problem, &toolchain.fingerprint),
+        }
+    }
+
+    /// The circumstances on a machine that measured programs of a problem elsewhere.
+    pub fn attested(problem: &Problem, attestation: &Attestation) -> Self {
+        let Attestation {
+            compiler,
+            flags,
+            linker,
+            other_compilers,
+            ..
+        } = attestation;
+        let hardware = Hardware {
+            cpu_model: attestation.cpu_model.clone(),
+            cpu_id: attestation.cpu_id.clone(),
+            isa: attestation.isa.clone(),
+            caches: attestation.caches.clone(),
+        };
+        let toolchain = format!("{compiler}|{flags:?}|{linker}|{other_compilers:?}");
+        Self {
+            machine: hardware.key(),
+            processor: hardware.cpu_model,
+            compiler: compiler.clone(),
+            threads: attestation.threads,
+            key: ComparabilityKey::of(problem, &Digest::of(toolchain.as_bytes())),
         }
     }
 

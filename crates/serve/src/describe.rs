@@ -14,7 +14,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
+use crate::cluster::{Cluster, ClusterHealth};
 use crate::http::{App, json};
+use crate::metrics::Now;
 use crate::program::permitted;
 use crate::refusal::{Kind, Refusal};
 
@@ -81,12 +83,14 @@ pub struct Health {
     pub version: String,
     /// Number of programs that wait or are being evaluated.
     pub waiting: usize,
-    /// Whether a program is being evaluated.
+    /// Whether programs are being evaluated.
     pub evaluating: bool,
     /// Number of jobs that are not done.
     pub unfinished_jobs: usize,
     /// Expected time until the queue is empty, seconds.
     pub expected_wait_seconds: f64,
+    /// The cluster whose workers evaluate; null on local cores.
+    pub cluster: Option<ClusterHealth>,
 }
 
 fn workloads(problem: &Problem) -> Vec<Workload> {
@@ -179,14 +183,21 @@ pub fn health(app: &App) -> Response {
         evaluating,
         unfinished_jobs: service.unfinished(),
         expected_wait_seconds: service.queue_seconds(),
+        cluster: service.cluster().map(Cluster::health),
     };
     json(StatusCode::OK, &health)
 }
 
 /// The metrics, in Prometheus' text format.
 pub fn metrics(app: &App) -> Response {
-    let (waiting, _) = app.service.waiting();
-    let text = app.service.metrics.text(waiting, app.service.unfinished());
+    let service = &app.service;
+    let cluster = service.cluster();
+    let text = service.metrics.text(Now {
+        waiting: service.waiting().0,
+        evaluating: service.evaluating(),
+        jobs: service.unfinished(),
+        answers: cluster.is_none_or(|cluster| cluster.health().answers),
+    });
     let mut response = Response::new(Body::from(text));
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let kind = HeaderValue::from_static(kind);

@@ -1,16 +1,17 @@
 //! A service that evaluates programs for other tools: trainers and searches over HTTP, agents by the Model Context Protocol.
 //!
 //! A request becomes a job ([`job`]) in the service's folder ([`journal`]). Its programs join one queue ([`queue`]), and one
-//! thread evaluates them on this machine, one after the other ([`station`]). Answers go into the folder, and from there to
+//! thread evaluates them on this machine, one after the other ([`station`]), or the workers of a cluster do, many at a time
+//! ([`cluster`]). Answers go into the folder, and from there to
 //! whoever waits ([`service`], [`http`]). Identical programs are evaluated once ([`cache`]), as long as the plain reference
 //! that their ratios refer to holds ([`reference`]). Rewards are those of runs (`flopsmith-reward`). Agents call tools
 //! ([`mcp`]) over HTTP, or over standard input and output. Environments of other tools ([`gyms`]) are routes on the same jobs.
 //!
-//! This crate knows no bus, no training and no settings of runs; it evaluates on local cores only.
+//! This crate knows no training and no settings of runs, and a cluster by `flopsmith_run::farm` only.
 //!
 //! Invariants:
-//! - One program is evaluated or built at a time, and the threads that answer requests stay off the timed cores where there are
-//!   others.
+//! - One program is evaluated or built on this machine at a time, and the threads that answer requests stay off the timed cores
+//!   where there are others.
 //! - A confirmed job and an answer that was sent are in the folder: a restart loses neither.
 //! - An infrastructure failure has no reward, and no number stands in for one.
 //! - A request names problems, never paths. Sources run in the jail only.
@@ -22,6 +23,7 @@ mod best;
 mod cache;
 mod catalog;
 mod circumstances;
+mod cluster;
 mod describe;
 mod gyms;
 mod http;
@@ -57,6 +59,7 @@ use flopsmith_evaluate::{cores_to_watch, has_cores, is_compiler};
 use flopsmith_machine::pinning;
 use flopsmith_reward::Reward;
 use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::farm::Ways;
 use flopsmith_run::interrupt::Watch;
 use flopsmith_run::{jail, paths};
 use tokio::net::TcpListener;
@@ -69,12 +72,14 @@ pub use station::Settings;
 
 use cache::Cache;
 use catalog::Catalog;
-use circumstances::Circumstances;
+use circumstances::{Circumstances, Now};
+use cluster::{AT_ONCE, Cluster};
 use http::App;
 use intake::BODY_TIME;
 use journal::Journal;
-use mcp::{Explain, Tools, explain_by};
+use mcp::{Explain, Tools, explain_by, explain_nothing};
 use program::Judge;
+use reference::Grade;
 use service::Service;
 use station::Station;
 
@@ -87,6 +92,8 @@ pub struct Basis {
     pub folder: PathBuf,
     /// How it evaluates.
     pub settings: Settings,
+    /// The cluster whose workers evaluate; none for the cores of this machine.
+    pub farm: Option<Ways>,
     /// The reward of an outcome.
     pub reward: Reward,
     /// Run untrusted programs even where the jail gives less than its full protection.
@@ -171,9 +178,20 @@ pub fn execute_mcp(basis: Basis, most_message: usize) -> Result<()> {
 /// A service that is ready to work.
 struct Opened {
     service: Arc<Service>,
-    judge: Box<dyn Judge>,
+    /// Each has a thread.
+    judges: Vec<Box<dyn Judge>>,
     explain: Explain,
-    threads: u32,
+    cluster: Option<Arc<Cluster>>,
+    /// Number of threads that programs are timed with here; none if a cluster evaluates.
+    threads: Option<u32>,
+}
+
+/// Those who evaluate, and what agents are told about it.
+struct Evaluation {
+    judges: Vec<Box<dyn Judge>>,
+    circumstances: Now,
+    explain: Explain,
+    cluster: Option<Arc<Cluster>>,
 }
 
 impl Opened {
@@ -187,59 +205,108 @@ impl Opened {
 /// Opens the folder, and checks everything that evaluations need. The stop request is heard as long as the watch lives.
 fn open(basis: Basis) -> Result<(Opened, Watch)> {
     // The prerequisites of every program are checked before the first request.
-    is_compiler(&basis.settings.compiler)?;
-    has_cores(basis.settings.threads)?;
+    if basis.farm.is_none() {
+        is_compiler(&basis.settings.compiler)?;
+        has_cores(basis.settings.threads)?;
+    }
     let journal = Journal::open(&basis.folder)?;
     let folder = basis.folder.display();
     let cache = Cache::open(&basis.folder);
     let cache = Arc::new(cache.with_context(|| format!("cannot write {folder}"))?);
-    let harness = paths::harness()?;
-    let sandbox = Arc::new(jail::open(basis.allow_weaker_jail)?);
     let catalog = Catalog::new(paths::problem_roots()?);
     let watch = Watch::saying(
         "stopping after the current evaluation (press Ctrl-C again to stop at once)…",
     )?;
     let stopping = watch.asked().clone();
-    let threads = basis.settings.threads;
-    let circumstances = Circumstances::now(
-        basis.settings.compiler.clone(),
-        threads,
-        Arc::clone(&sandbox),
-        harness.clone(),
-    );
-    let explain = explain_by(
-        basis.settings.compiler.clone(),
-        Arc::clone(&sandbox),
-        harness.clone(),
-    );
-    let station = Station::new(
-        basis.settings,
-        sandbox,
-        harness,
-        Arc::clone(&cache),
-        stopping.clone(),
-    );
+    let threads = basis.farm.is_none().then_some(basis.settings.threads);
+    let evaluation = match basis.farm {
+        None => here(basis.settings, basis.allow_weaker_jail, &cache, &stopping)?,
+        Some(ways) => elsewhere(ways, basis.settings, &catalog, &cache, &stopping)?,
+    };
     let service = Service::open(
         journal,
         cache,
         catalog,
-        circumstances,
+        evaluation.circumstances,
         basis.reward,
         basis.most_waiting,
         stopping,
     );
     let service = service.with_context(|| format!("cannot read the jobs in {folder}"))?;
+    let cluster = evaluation.cluster;
+    let service = match &cluster {
+        None => service,
+        Some(cluster) => service.on(Arc::clone(cluster), evaluation.judges.len()),
+    };
     let unfinished = service.unfinished();
     if unfinished > 0 {
         say(&format!("going on with {unfinished} unfinished jobs"));
     }
     let opened = Opened {
         service: Arc::new(service),
-        judge: Box::new(station),
-        explain,
+        judges: evaluation.judges,
+        explain: evaluation.explain,
+        cluster,
         threads,
     };
     Ok((opened, watch))
+}
+
+/// Evaluates on the cores of this machine.
+fn here(
+    settings: Settings,
+    allow_weaker_jail: bool,
+    cache: &Arc<Cache>,
+    stopping: &CancellationToken,
+) -> Result<Evaluation> {
+    let harness = paths::harness()?;
+    let sandbox = Arc::new(jail::open(allow_weaker_jail)?);
+    let (compiler, threads) = (settings.compiler.clone(), settings.threads);
+    let circumstances = Circumstances::now(
+        compiler.clone(),
+        threads,
+        Arc::clone(&sandbox),
+        harness.clone(),
+    );
+    let explain = explain_by(compiler, Arc::clone(&sandbox), harness.clone());
+    let cache = Arc::clone(cache);
+    let station = Station::new(settings, sandbox, harness, cache, stopping.clone());
+    Ok(Evaluation {
+        judges: vec![Box::new(station)],
+        circumstances,
+        explain,
+        cluster: None,
+    })
+}
+
+/// Evaluates on the workers of a cluster. This machine needs no compiler and no jail.
+fn elsewhere(
+    ways: Ways,
+    settings: Settings,
+    catalog: &Catalog,
+    cache: &Arc<Cache>,
+    stopping: &CancellationToken,
+) -> Result<Evaluation> {
+    let problems = catalog.all().into_values().filter_map(Result::ok);
+    let problems = problems.collect();
+    let ours = Arc::clone(cache);
+    let cluster = Cluster::open(ways, settings, problems, ours, stopping.clone())?;
+    let cluster = Arc::new(cluster);
+    let judge = || Box::new(Arc::clone(&cluster)) as Box<dyn Judge>;
+    let references = Arc::clone(cache);
+    Ok(Evaluation {
+        judges: std::iter::repeat_with(judge).take(AT_ONCE).collect(),
+        // Those of the machine that measured the reference.
+        circumstances: Box::new(move |problem| {
+            let mut grades = [Grade::Quick, Grade::Refined].into_iter();
+            let known = grades.find_map(|grade| references.current_reference(problem, grade));
+            known.map(|reference| reference.circumstances)
+        }),
+        explain: explain_nothing(
+            "the workers of a cluster build the programs of this service; ask a service, or `flopsmith mcp`, without --cluster",
+        ),
+        cluster: Some(cluster),
+    })
 }
 
 /// Evaluates, and answers clients by `answer` on cores that are not timed, until `answer` ends or the evaluation does.
@@ -248,7 +315,7 @@ fn on_other_cores(
     keep: Duration,
     answer: impl AsyncFnOnce(Arc<Service>) -> Result<()>,
 ) -> Result<()> {
-    let cores = cores_to_answer_on(opened.threads);
+    let cores = opened.threads.map(cores_to_answer_on).unwrap_or_default();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("answer")
@@ -311,9 +378,16 @@ async fn work(
     keep: Duration,
     answer: impl AsyncFnOnce(Arc<Service>) -> Result<()>,
 ) -> Result<()> {
-    let Opened { service, judge, .. } = opened;
+    let Opened {
+        service,
+        judges,
+        cluster,
+        ..
+    } = opened;
     let ended = CancellationToken::new();
-    let worker = start(&service, judge, ended.clone())?;
+    let judges = judges.into_iter();
+    let workers = judges.map(|judge| start(&service, judge, ended.clone()));
+    let workers = workers.collect::<Result<Vec<_>>>()?;
     let stopping = service.stopping().clone();
     let failed = Cell::new(false);
     let evaluating = async {
@@ -331,18 +405,25 @@ async fn work(
     stopping.cancel();
     service.wake();
     // The current evaluation ends first; its result is then in the folder.
-    let joined = tokio::task::spawn_blocking(move || worker.join().is_ok());
+    let joined = tokio::task::spawn_blocking(move || {
+        let failed = workers.into_iter().filter_map(|worker| worker.join().err());
+        let whole = failed.count() == 0;
+        if let Some(cluster) = cluster {
+            cluster.close();
+        }
+        whole
+    });
     let joined = joined.await.unwrap_or(false);
     // So does a build, which then leaves no files behind.
     drop(service.turn().await);
     answered?;
     if failed.get() || !joined {
-        bail!("the thread that evaluates ended; start the service again, it goes on with its jobs");
+        bail!("a thread that evaluates ended; start the service again, it goes on with its jobs");
     }
     Ok(())
 }
 
-/// Starts the thread that evaluates; it cancels `ended` at its end.
+/// Starts a thread that evaluates; it cancels `ended` at its end.
 fn start(
     service: &Arc<Service>,
     mut judge: Box<dyn Judge>,

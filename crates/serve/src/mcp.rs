@@ -30,6 +30,6 @@ mod stdio;
 mod tools;
 
 pub use budget::Limits;
-pub use builds::{Explain, explain_by};
+pub use builds::{Explain, explain_by, explain_nothing};
 pub use calls::Tools;
 pub use stdio::serve;

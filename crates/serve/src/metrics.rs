@@ -38,8 +38,23 @@ pub struct Metrics {
     seconds: Family<OfPurpose, Counter<f64, AtomicU64>>,
     responses: Family<OfResponse, Counter>,
     waiting: Gauge,
+    evaluating: Gauge,
     jobs: Gauge,
+    answers: Gauge,
     connections: Gauge,
+}
+
+/// Numbers that the service knows when it is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    /// Number of programs that wait or are being evaluated.
+    pub waiting: usize,
+    /// Number of programs that are being evaluated.
+    pub evaluating: usize,
+    /// Number of jobs that are not done.
+    pub jobs: usize,
+    /// False if a cluster should evaluate and does not answer.
+    pub answers: bool,
 }
 
 impl Default for Metrics {
@@ -75,6 +90,12 @@ impl Default for Metrics {
         registry.register("waiting", help, waiting.clone());
         let jobs = Gauge::default();
         registry.register("jobs", "Jobs that are not done", jobs.clone());
+        let evaluating = Gauge::default();
+        let help = "Programs that are being evaluated";
+        registry.register("evaluating", help, evaluating.clone());
+        let answers = Gauge::default();
+        let help = "0 if a cluster is to evaluate and does not answer, else 1";
+        registry.register("answers", help, answers.clone());
         let connections = Gauge::default();
         registry.register("connections", "Open connections", connections.clone());
         Self {
@@ -84,7 +105,9 @@ impl Default for Metrics {
             seconds,
             responses,
             waiting,
+            evaluating,
             jobs,
+            answers,
             connections,
         }
     }
@@ -124,11 +147,13 @@ impl Metrics {
         Connected(self.connections.clone())
     }
 
-    /// All metrics in Prometheus' text format, with these numbers of programs that wait and of jobs that are not done.
-    pub fn text(&self, waiting: usize, jobs: usize) -> String {
+    /// All metrics in Prometheus' text format.
+    pub fn text(&self, now: Now) -> String {
         let whole = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        self.waiting.set(whole(waiting));
-        self.jobs.set(whole(jobs));
+        self.waiting.set(whole(now.waiting));
+        self.evaluating.set(whole(now.evaluating));
+        self.jobs.set(whole(now.jobs));
+        self.answers.set(i64::from(now.answers));
         let mut text = String::new();
         // Writing into a string does not fail.
         let _ = encode(&mut text, &self.registry);
@@ -160,12 +185,21 @@ mod tests {
         let of = OfPurpose { purpose: "rank" };
         metrics.seconds.get_or_create(&of).inc_by(1.0);
         let guard = metrics.connected();
-        let text = metrics.text(3, 2);
+        let now = Now {
+            waiting: 3,
+            evaluating: 1,
+            jobs: 2,
+            answers: false,
+        };
+        let text = metrics.text(now);
         assert!(text.contains("flopsmith_serve_waiting 3"), "{text}");
+        assert!(text.contains("flopsmith_serve_evaluating 1"), "{text}");
         assert!(text.contains("flopsmith_serve_jobs 2"), "{text}");
+        assert!(text.contains("flopsmith_serve_answers 0"), "{text}");
         assert!(text.contains("flopsmith_serve_connections 1"), "{text}");
         drop(guard);
-        assert!(metrics.text(0, 0).contains("flopsmith_serve_connections 0"));
+        let text = metrics.text(now);
+        assert!(text.contains("flopsmith_serve_connections 0"), "{text}");
         let page = include_str!("../../../docs/reference/http.md");
         let described = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
         let mut seen = 0;
@@ -177,6 +211,6 @@ mod tests {
             );
             seen += 1;
         }
-        assert_eq!(seen, 7);
+        assert_eq!(seen, 9);
     }
 }

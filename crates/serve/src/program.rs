@@ -1,6 +1,7 @@
 //! Programs to evaluate, and the results of their evaluation.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use flopsmith_evaluate::Evaluated;
 use flopsmith_problem::{Language, Problem};
@@ -62,7 +63,7 @@ impl Program {
     }
 }
 
-/// Evaluates programs, one at a time.
+/// Evaluates programs: one at a time, in a thread of its own.
 pub trait Judge: Send {
     /// Evaluates a program.
     fn judge(&mut self, program: &Program) -> Judged;
@@ -91,6 +92,9 @@ pub struct Judged {
     /// True if this result was read from the cache.
     #[serde(skip)]
     pub cached: bool,
+    /// Time that the evaluation took on a cluster, without its waits; none if the caller knows it.
+    #[serde(skip)]
+    pub took: Option<Duration>,
 }
 
 impl Judged {
@@ -109,6 +113,7 @@ impl Judged {
             reference: Some(reference.speeds),
             circumstances: Some(reference.circumstances),
             cached: false,
+            took: None,
         }
     }
 
@@ -124,6 +129,7 @@ impl Judged {
             reference: None,
             circumstances: None,
             cached: false,
+            took: None,
         }
     }
 

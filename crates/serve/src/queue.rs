@@ -1,7 +1,7 @@
 //! The order of evaluations. Pure: time comes in.
 //!
-//! One program is evaluated at a time, in the order in which programs were first asked for. A program that several
-//! candidates ask for is evaluated once for all of them.
+//! Evaluations begin in the order in which programs were first asked for: one at a time on this machine, and many at a time on
+//! a cluster. A program that several candidates ask for is evaluated once for all of them.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -17,7 +17,10 @@ const NEWEST: f64 = 0.2;
 pub struct Queue<K, J> {
     waiting: VecDeque<K>,
     wanted: HashMap<K, Wanted<J>>,
-    running: Option<(K, Duration)>,
+    /// The programs that are being evaluated, with the times at which that began.
+    running: Vec<(K, Duration)>,
+    /// Number of programs that may be evaluated at a time.
+    slots: usize,
     pace: Pace,
 }
 
@@ -62,13 +65,19 @@ impl<K: Clone + Eq + Hash, J: Clone + Eq> Default for Queue<K, J> {
         Self {
             waiting: VecDeque::new(),
             wanted: HashMap::new(),
-            running: None,
+            running: Vec::new(),
+            slots: 1,
             pace: Pace::usual(),
         }
     }
 }
 
 impl<K: Clone + Eq + Hash, J: Clone + Eq> Queue<K, J> {
+    /// From now on so many programs may be evaluated at a time.
+    pub fn set_slots(&mut self, slots: usize) {
+        self.slots = slots.max(1);
+    }
+
     /// A candidate asks for a program. It waits at the end of the queue, unless the program is waiting or being
     /// evaluated already.
     pub fn push(&mut self, key: K, purpose: Purpose, by: (J, usize)) {
@@ -84,20 +93,21 @@ impl<K: Clone + Eq + Hash, J: Clone + Eq> Queue<K, J> {
         self.wanted.insert(key, wanted);
     }
 
-    /// The program whose evaluation begins at `now`; none if there is none or another one is being evaluated.
+    /// The program whose evaluation begins at `now`; none if there is none or as many as may be are being evaluated.
     pub fn next(&mut self, now: Duration) -> Option<K> {
-        if self.running.is_some() {
+        if self.running.len() >= self.slots {
             return None;
         }
         let key = self.waiting.pop_front()?;
-        self.running = Some((key.clone(), now));
+        self.running.push((key.clone(), now));
         Some(key)
     }
 
-    /// The evaluation of the running program ended at `now`. Returns the candidates that asked for the program. `timed`
+    /// The evaluation of a program ended at `now`. Returns the candidates that asked for the program. `timed`
     /// says whether its duration tells how long others take: a result from the cache does not.
-    pub fn ended(&mut self, now: Duration, timed: bool) -> Vec<(J, usize)> {
-        let Some((key, began)) = self.running.take() else {
+    pub fn ended(&mut self, key: &K, now: Duration, timed: bool) -> Vec<(J, usize)> {
+        let place = self.running.iter().position(|(other, _)| other == key);
+        let Some((key, began)) = place.map(|place| self.running.remove(place)) else {
             return Vec::new();
         };
         let Some(wanted) = self.wanted.remove(&key) else {
@@ -113,11 +123,12 @@ impl<K: Clone + Eq + Hash, J: Clone + Eq> Queue<K, J> {
     /// A job withdraws its candidates. Returns the programs that leave the queue, because no other job asked for them. A
     /// program that is being evaluated stays.
     pub fn withdraw(&mut self, job: &J) -> Vec<K> {
-        let running = self.running.as_ref().map(|(key, _)| key.clone());
+        let running = &self.running;
         let mut left = Vec::new();
         self.wanted.retain(|key, wanted| {
             wanted.by.retain(|(other, _)| other != job);
-            let stays = !wanted.by.is_empty() || running.as_ref() == Some(key);
+            let is_running = || running.iter().any(|(other, _)| other == key);
+            let stays = !wanted.by.is_empty() || is_running();
             if !stays {
                 left.push(key.clone());
             }
@@ -128,14 +139,16 @@ impl<K: Clone + Eq + Hash, J: Clone + Eq> Queue<K, J> {
         left
     }
 
-    /// If a job asked for the program that is being evaluated: the time that the evaluation has taken at `now`, or that such
-    /// evaluations usually take if that is longer.
+    /// If a job asked for programs that are being evaluated: the time that the evaluations have taken at `now`, each as long as
+    /// such evaluations usually take at least.
     pub fn running_of(&self, job: &J, now: Duration) -> Option<Duration> {
-        let (key, began) = self.running.as_ref()?;
-        let wanted = self.wanted.get(key)?;
-        let is_asked = wanted.by.iter().any(|(other, _)| other == job);
-        let usual = self.usual(wanted.purpose);
-        is_asked.then(|| now.saturating_sub(*began).max(usual))
+        let of_job = self.running.iter().filter_map(|(key, began)| {
+            let wanted = self.wanted.get(key)?;
+            let is_asked = wanted.by.iter().any(|(other, _)| other == job);
+            let usual = self.usual(wanted.purpose);
+            is_asked.then(|| now.saturating_sub(*began).max(usual))
+        });
+        of_job.reduce(Duration::saturating_add)
     }
 
     /// The time that an evaluation to the standard of a purpose usually takes.
@@ -145,17 +158,34 @@ impl<K: Clone + Eq + Hash, J: Clone + Eq> Queue<K, J> {
 
     /// Number of programs that wait or are being evaluated.
     pub fn len(&self) -> usize {
-        self.waiting.len() + usize::from(self.running.is_some())
+        self.waiting.len() + self.running.len()
     }
 
-    /// True if a program is being evaluated.
-    pub fn is_running(&self) -> bool {
-        self.running.is_some()
+    /// Number of programs that are being evaluated.
+    pub fn running(&self) -> usize {
+        self.running.len()
     }
 
     /// Expected time until all programs are decided, seconds.
     pub fn seconds(&self, now: Duration) -> f64 {
+        let each = self.ahead(now).map(|(_, _, seconds)| seconds);
+        each.fold(self.share(self.sum(now)), f64::max)
+    }
+
+    /// Seconds of all evaluations one after the other.
+    fn sum(&self, now: Duration) -> f64 {
         self.ahead(now).map(|(_, _, seconds)| seconds).sum()
+    }
+
+    /// The time of evaluations that take so many seconds one after the other, as many at a time as may be. An evaluation that
+    /// waits for others on its way takes longer by that, so this holds without knowledge of the cluster.
+    fn share(&self, seconds: f64) -> f64 {
+        seconds / self.slots as f64
+    }
+
+    /// Number of evaluations that end before one at this place begins.
+    fn position(&self, place: usize) -> usize {
+        place.saturating_sub(self.slots - 1)
     }
 
     /// The wait of a job at `now`; none if it waits for no program.
@@ -173,30 +203,32 @@ impl<K: Clone + Eq + Hash, J: Clone + Eq> Queue<K, J> {
         if new == 0 {
             return known;
         }
+        let pace = self.pace.of(purpose);
+        let seconds = self.share(self.sum(now) + pace * new as f64).max(pace);
         Some(Wait {
-            position: known.map_or(self.len(), |wait| wait.position),
-            seconds: self.seconds(now) + self.pace.of(purpose) * new as f64,
+            position: known.map_or(self.position(self.len()), |wait| wait.position),
+            seconds: known.map_or(seconds, |wait| wait.seconds.max(seconds)),
         })
     }
 
     /// The wait of a job that asked for the programs of which `is_asked` holds.
     fn wait_where(&self, now: Duration, is_asked: impl Fn(&K, &Wanted<J>) -> bool) -> Option<Wait> {
-        let mut found = None;
+        let mut found: Option<Wait> = None;
         let mut sum = 0.0;
         for (place, (key, wanted, seconds)) in self.ahead(now).enumerate() {
             sum += seconds;
             if is_asked(key, wanted) {
-                let position = found.map_or(place, |wait: Wait| wait.position);
+                let seconds = self.share(sum).max(seconds);
                 found = Some(Wait {
-                    position,
-                    seconds: sum,
+                    position: found.map_or(self.position(place), |wait| wait.position),
+                    seconds: found.map_or(seconds, |wait| wait.seconds.max(seconds)),
                 });
             }
         }
         found
     }
 
-    /// The running program and those that wait, in order, with the seconds that each is expected to take from `now` on.
+    /// The running programs and those that wait, in order, with the seconds that each is expected to take from `now` on.
     fn ahead(&self, now: Duration) -> impl Iterator<Item = (&K, &Wanted<J>, f64)> {
         let running = self.running.iter().filter_map(move |(key, began)| {
             let wanted = self.wanted.get(key)?;
@@ -233,9 +265,9 @@ mod tests {
         assert_eq!(queue.next(at(0)), None, "one at a time");
         // It is being evaluated already.
         queue.push("a", Purpose::Rank, (2, 0));
-        assert_eq!(queue.ended(at(1), true), [(1, 0), (2, 0)]);
+        assert_eq!(queue.ended(&"a", at(1), true), [(1, 0), (2, 0)]);
         assert_eq!(queue.next(at(1)), Some("b"));
-        assert_eq!(queue.ended(at(2), true), [(1, 1)]);
+        assert_eq!(queue.ended(&"b", at(2), true), [(1, 1)]);
         assert_eq!((queue.next(at(2)), queue.len()), (None, 0));
         // It may be asked for once more.
         queue.push("a", Purpose::Rank, (3, 0));
@@ -258,9 +290,9 @@ mod tests {
         // The evaluation that began goes on, and somebody may ask for its program again.
         assert_eq!(queue.next(at(0)), None);
         queue.push("a", Purpose::Rank, (3, 0));
-        assert_eq!(queue.ended(at(1), true), [(3, 0)]);
+        assert_eq!(queue.ended(&"a", at(1), true), [(3, 0)]);
         assert_eq!(queue.next(at(1)), Some("c"));
-        assert_eq!(queue.ended(at(2), true), [(2, 0)]);
+        assert_eq!(queue.ended(&"c", at(2), true), [(2, 0)]);
         assert_eq!((queue.next(at(2)), queue.len()), (None, 0));
     }
 
@@ -279,14 +311,45 @@ mod tests {
         assert_eq!(wait(&queue, 2, Duration::from_millis(500)), of(1, 2.5));
         // It takes longer than expected.
         assert_eq!(wait(&queue, 2, at(9)), of(1, 2.0));
-        queue.ended(at(11), true);
+        queue.ended(&"a", at(11), true);
         queue.push("d", Purpose::Screen, (4, 0));
         // A fifth of the way from 1 s to 11 s.
         assert_eq!(wait(&queue, 4, at(11)), of(2, 25.0));
         assert!((queue.seconds(at(11)) - 25.0).abs() < 1e-9);
         queue.next(at(11));
-        queue.ended(at(99), false);
+        queue.ended(&"b", at(99), false);
         assert_eq!(wait(&queue, 1, at(99)), of(0, 20.0), "a cached result");
+    }
+
+    #[test]
+    fn many_programs_are_evaluated_at_a_time_where_that_may_be() {
+        let mut queue = Queue::<&str, u32>::default();
+        queue.set_slots(2);
+        for (index, key) in ["a", "b", "c", "d"].into_iter().enumerate() {
+            queue.push(key, Purpose::Rank, (1, index));
+        }
+        queue.push("e", Purpose::Rank, (2, 0));
+        assert_eq!(queue.next(at(0)), Some("a"));
+        assert_eq!(queue.next(at(1)), Some("b"));
+        assert_eq!((queue.next(at(1)), queue.running()), (None, 2));
+        // 1 s and 2 s are left of those that run, and the others take 2 s each.
+        let of = |position, seconds| Some(Wait { position, seconds });
+        assert_eq!(queue.wait_of(&1, at(1)), of(0, 3.5));
+        assert_eq!(queue.wait_of(&2, at(1)), of(3, 4.5));
+        assert!((queue.seconds(at(1)) - 4.5).abs() < 1e-9);
+        let keys = HashSet::from(["f"]);
+        let foretold = queue.wait_for(&keys, Purpose::Rank, at(1));
+        assert_eq!(foretold, of(4, 5.5));
+        assert_eq!(queue.running_of(&1, at(4)), Some(at(4 + 3)));
+        // The second ends before the first.
+        assert_eq!(queue.ended(&"b", at(3), false), [(1, 1)]);
+        assert_eq!(queue.next(at(3)), Some("c"));
+        assert_eq!(queue.withdraw(&1), ["d"]);
+        assert_eq!(queue.ended(&"c", at(4), false), []);
+        assert_eq!(queue.ended(&"a", at(4), false), []);
+        assert_eq!((queue.next(at(4)), queue.len()), (Some("e"), 1));
+        // Two at a time do not make one faster.
+        assert_eq!(queue.wait_of(&2, at(4)), of(0, 2.0));
     }
 
     #[test]
@@ -318,11 +381,13 @@ mod tests {
             let mut order = VecDeque::new();
             let mut running = None;
             let end = |queue: &mut Queue<u32, u32>, running: &mut Option<u32>, answered: &mut BTreeSet<(u32, usize)>, asked: &BTreeMap<(u32, usize), u32>| {
-                for by in queue.ended(at(0), true) {
-                    assert_eq!(asked.get(&by).copied(), *running);
+                let Some(key) = running.take() else {
+                    return;
+                };
+                for by in queue.ended(&key, at(0), true) {
+                    assert_eq!(asked.get(&by).copied(), Some(key));
                     assert!(answered.insert(by), "answered twice");
                 }
-                *running = None;
             };
             for (job, (step, key)) in steps.into_iter().enumerate() {
                 let by = (job as u32, job % 3);

@@ -1,7 +1,7 @@
 //! The roofs of a problem on this machine, by the roofline model (`flopsmith_machine::roofline`).
 
+use flopsmith_machine::attest::Attestation;
 use flopsmith_machine::roofline::{self, Place, Roof};
-use flopsmith_measure::Timer;
 use flopsmith_problem::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,12 +63,11 @@ pub struct Roofs {
 }
 
 impl Roofs {
-    /// The roofs of the timer's problem.
-    pub fn of(problem: &Problem, timer: &Timer) -> Self {
-        let attestation = timer.attestation();
+    /// The roofs of a problem on the machine of an attestation, with the peak for the problem's numbers.
+    pub fn of(problem: &Problem, attestation: &Attestation, peak_gflops: f64) -> Self {
         let measured = &attestation.roofs;
         let roof = Roof {
-            peak_gflops: timer.peak_gflops(),
+            peak_gflops,
             threads: attestation.threads,
             measured,
         };

@@ -1,6 +1,6 @@
 //! The jobs of the service: requests in, answers out, and the folder between them.
 //!
-//! Requests come from many tasks; one thread evaluates ([`Service::work`]). A job is in the folder before its request is
+//! Requests come from many tasks; one thread evaluates ([`Service::work`]), or many wait for a cluster. A job is in the folder before its request is
 //! answered, and an answer before anybody sees it, so that a process that is killed loses nothing that it confirmed. What
 //! was being evaluated is evaluated again.
 
@@ -20,6 +20,7 @@ use crate::best::{Best, List};
 use crate::cache::Cache;
 use crate::catalog::Catalog;
 use crate::circumstances::{Circumstances, Now};
+use crate::cluster::Cluster;
 use crate::job::{Job, lock};
 use crate::journal::{Idempotency, JobId, Journal, Kept, Order};
 use crate::metrics::Metrics;
@@ -55,6 +56,8 @@ pub struct Service {
     quotas: Quotas,
     /// The circumstances of evaluations.
     circumstances: Now,
+    /// The cluster whose workers evaluate; none on local cores.
+    cluster: Option<Arc<Cluster>>,
     /// The problems.
     pub catalog: Catalog,
     /// The counters.
@@ -111,6 +114,7 @@ impl Service {
             quotas,
             cache,
             circumstances,
+            cluster: None,
             catalog,
             metrics: Metrics::default(),
             reward,
@@ -122,6 +126,19 @@ impl Service {
             service.go_on(kept);
         }
         Ok(service)
+    }
+
+    /// The same service with its evaluations on a cluster, `at_once` at a time.
+    #[must_use]
+    pub fn on(mut self, cluster: Arc<Cluster>, at_once: usize) -> Self {
+        lock(&self.state).queue.set_slots(at_once);
+        self.cluster = Some(cluster);
+        self
+    }
+
+    /// The cluster whose workers evaluate; none on local cores.
+    pub fn cluster(&self) -> Option<&Cluster> {
+        self.cluster.as_deref()
     }
 
     /// Puts an unfinished job of an earlier process into the queue.
@@ -372,6 +389,14 @@ impl Service {
             mistake(field, why)
         })?;
         let language = candidate.language.unwrap_or(problem.language);
+        if self.cluster.is_some() && language != problem.language {
+            let detail = format!(
+                "the workers of the cluster take programs for {} in {}; send one, or ask a service on local cores",
+                problem.id,
+                problem.language.name()
+            );
+            return Err(mistake("language", detail));
+        }
         let source = match (&candidate.source, &candidate.answer) {
             (Some(source), None) => source.clone(),
             (None, Some(answer)) => match prompt::extract(answer, Style::Full, language) {
@@ -401,6 +426,7 @@ impl Service {
                 },
             }
         }
+        let count = programs.len();
         let mut state = lock(&self.state);
         state.jobs.insert(job.id.clone(), Arc::clone(job));
         for (index, program) in programs {
@@ -410,7 +436,9 @@ impl Service {
             state.programs.entry(key).or_insert(program);
         }
         drop(state);
-        self.work.notify_all();
+        for _ in 0..count {
+            self.work.notify_one();
+        }
         self.deliver(job, known);
     }
 
@@ -542,8 +570,8 @@ impl Service {
         goes_on
     }
 
-    /// If one of its programs is being evaluated: the time that the evaluation has taken, or that such evaluations usually
-    /// take if that is longer.
+    /// If programs of it are being evaluated: the time that the evaluations have taken, or that they usually take if that is
+    /// longer.
     pub fn running_of(&self, job: &Job) -> Option<Duration> {
         let now = self.began.elapsed();
         lock(&self.state).queue.running_of(&job.id, now)
@@ -577,7 +605,12 @@ impl Service {
     /// Number of programs that wait or are being evaluated, and whether one is being evaluated.
     pub fn waiting(&self) -> (usize, bool) {
         let state = lock(&self.state);
-        (state.queue.len(), state.queue.is_running())
+        (state.queue.len(), state.queue.running() > 0)
+    }
+
+    /// Number of programs that are being evaluated.
+    pub fn evaluating(&self) -> usize {
+        lock(&self.state).queue.running()
     }
 
     /// Expected time until the queue is empty, seconds.
@@ -591,10 +624,13 @@ impl Service {
         state.jobs.len().saturating_sub(state.recent.len())
     }
 
-    /// Evaluates programs until the service stops. The program that is being evaluated then is finished first.
+    /// Evaluates programs until the service stops, one at a time for each thread that calls this. The program that is being
+    /// evaluated then is finished first.
     pub fn work(&self, judge: &mut dyn Judge) {
         while let Some(program) = self.next() {
-            let turn = self.turn.blocking_lock();
+            // Evaluations on a cluster do not use this machine.
+            let here = self.cluster.is_none();
+            let turn = here.then(|| self.turn.blocking_lock());
             let began = Instant::now();
             let judged = judge.judge(&program);
             drop(turn);
@@ -603,7 +639,8 @@ impl Service {
             if self.stopping.is_cancelled() && !is_result {
                 return;
             }
-            self.decided(&program, judged, began.elapsed());
+            let took = judged.took.unwrap_or_else(|| began.elapsed());
+            self.decided(&program, judged, took);
         }
     }
 
@@ -633,7 +670,8 @@ impl Service {
         let mut by_job: Vec<(Arc<Job>, Vec<usize>)> = Vec::new();
         {
             let mut state = lock(&self.state);
-            let candidates = state.queue.ended(self.began.elapsed(), !judged.cached);
+            let now = self.began.elapsed();
+            let candidates = state.queue.ended(program.key(), now, !judged.cached);
             state.programs.remove(program.key());
             for (id, index) in candidates {
                 if let Some((_, indexes)) = by_job.iter_mut().find(|(job, _)| job.id == id) {
@@ -667,9 +705,9 @@ impl Service {
         Arc::clone(&self.turn).lock_owned().await
     }
 
-    /// Wakes the thread that evaluates, so that it learns that the service stops.
+    /// Wakes the threads that evaluate, so that they learn that the service stops.
     pub fn wake(&self) {
-        // With the lock, the thread either has not looked yet or waits already.
+        // With the lock, a thread either has not looked yet or waits already.
         let _state = lock(&self.state);
         self.work.notify_all();
     }

@@ -213,7 +213,10 @@ impl Station {
         let reference_busy = disturbance(waited)?;
         let timer = plain.timer(threads)?;
         let attestation = timer.attestation();
-        if let Err(error) = self.cache.keep_attestation(attestation) {
+        let kept = self
+            .cache
+            .keep_attestation(&attestation.digest(), &attestation.to_json());
+        if let Err(error) = kept {
             tracing::warn!(%error, "an attestation cannot be kept");
         }
         let circumstances = Circumstances::of(&plain, threads);
@@ -307,7 +310,11 @@ impl Bench {
                 machine_busy: self.reference_busy.clone(),
             },
             of_each: self.timer.reference_gflops_of_each(),
-            roofs: Roofs::of(&self.problem, &self.timer),
+            roofs: Roofs::of(
+                &self.problem,
+                self.timer.attestation(),
+                self.timer.peak_gflops(),
+            ),
             chains,
             attempts: 0,
             tried_unix_ms: measured_unix_ms,

@@ -908,6 +908,7 @@ fn an_address_beyond_this_machine_needs_a_token() {
                 wait: Duration::ZERO,
                 refresh: Duration::ZERO,
             },
+            farm: None,
             reward: Reward::default(),
             allow_weaker_jail: false,
             most_waiting: 1,

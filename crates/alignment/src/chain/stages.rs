@@ -231,8 +231,8 @@ impl Work<'_> {
             workloads,
             compiler: COMPILER,
             standard: Standard::Screen,
+            full: Standard::Screen,
             threads: 1,
-            full: false,
             sanitize: false,
         };
         let mut farm = Farm::open(ways, &order)?;

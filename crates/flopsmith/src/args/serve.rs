@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use clap::builder::BoolishValueParser;
 use flopsmith_run::durations;
 
-use super::Waiting;
+use super::{OnFarm, Waiting};
 
 /// Shown under the options.
 pub const EXAMPLES: &str = "\
@@ -17,11 +17,14 @@ Examples:
   flopsmith serve
   flopsmith serve --folder scores --reward examples/dgemm.toml
   FLOPSMITH_SERVE_TOKEN=$(openssl rand -hex 32) flopsmith serve --listen 0.0.0.0:8765
+  flopsmith serve --cluster --nats nats://broker:4222 --store /mnt/store
   curl -sN http://127.0.0.1:8765/v1/evaluate -H 'Content-Type: application/json' \\
     -d '{\"candidates\": [{\"problem\": \"dgemm\", \"source\": \"...\"}]}'
 
 The service prints its address as the first line of stdout. GET /v1/openapi.json describes
 all routes. Programs are evaluated one after the other; so are those of several requests.
+With --cluster the workers of a cluster evaluate them, many at a time, and this machine
+needs neither a compiler nor a jail; --wait and --allow-weaker-jail then have no effect.
 Agents reach the same tools as those of `flopsmith mcp` at /mcp.
 
 After SIGTERM or Ctrl-C the service finishes the current evaluation. Jobs and results are in
@@ -93,6 +96,9 @@ pub struct Evaluating {
     /// Run the programs even where the jail gives less than its full protection.
     #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = BoolishValueParser::new())]
     pub allow_weaker_jail: bool,
+    /// The cluster whose workers evaluate the programs.
+    #[command(flatten)]
+    pub farm: OnFarm,
     /// The budget of agents.
     #[command(flatten)]
     pub budget: Budget,

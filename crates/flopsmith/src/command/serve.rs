@@ -55,6 +55,7 @@ fn basis(args: &Evaluating, most_waiting: usize) -> Result<Basis> {
             wait: args.wait.limit()?,
             refresh: refresh.context("--refresh (or FLOPSMITH_REFRESH) cannot be read")?,
         },
+        farm: args.farm.ways()?,
         reward,
         allow_weaker_jail: args.allow_weaker_jail,
         most_waiting,

@@ -16,6 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::*;
 use crate::one_core::on_one_core;
+use crate::service::Service;
 
 /// The bucket of runs. It and [`version`] are spelled out here: `flopsmith-actors` would link libtorch, whose start costs each
 /// test of this program a third of a second.
@@ -218,6 +219,8 @@ fn answered(address: &str, path: &str) -> String {
 async fn the_workers_of_a_cluster_measure_the_programs_of_a_file() {
     on_one_core();
     let cluster = Cluster::new().await;
+    let streams = RunSetup::default();
+    cluster.bus.ensure_streams(&streams).await.unwrap();
     let _worker = Worker::start(&cluster, "w1");
     let reference = root().join("problems/dot/reference.c");
     let reference = std::fs::read_to_string(reference).unwrap();
@@ -302,6 +305,71 @@ fn evaluated_by_workers(cluster: &Cluster, programs: &[&str]) {
     let said = String::from_utf8_lossy(&again.stderr);
     assert_eq!(again.status.code(), Some(0), "{said}");
     assert!(!said.contains("[1/"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_leaves_its_programs_to_the_workers_of_a_cluster() {
+    on_one_core();
+    let cluster = Cluster::new().await;
+    let nowhere = ["serve", "--listen", "127.0.0.1:0", "--cluster", "--nats"];
+    let nowhere = flopsmith()
+        .args(nowhere)
+        .args(["nats://127.0.0.1:1", "--store"])
+        .arg(cluster.store())
+        .arg("--folder")
+        .arg(cluster.folder.path().join("unused"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&nowhere.stderr);
+    assert_eq!(nowhere.status.code(), Some(3), "{said}");
+    let folder = cluster.folder.path().join("service");
+    let mut command = flopsmith();
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--cluster"])
+        // The compiler is the workers'.
+        .env("PATH", "")
+        .args(["--nats", &cluster.url(), "--store"])
+        .arg(cluster.store())
+        .arg("--folder")
+        .arg(&folder);
+    let service = Service::start(&mut command);
+    // The service has made the streams.
+    let _worker = Worker::start(&cluster, "w1");
+    let reference = root().join("problems/dot/reference.c");
+    let reference = std::fs::read_to_string(reference).unwrap();
+    let wrong = "void dot(int n, const double *x, const double *y, double *result) { result[0] = x[0] + y[n - 1]; }";
+    let of = |source: &str| serde_json::json!({ "problem": "dot", "source": source });
+    let programs = [of(&reference), of(wrong), of("int x;")];
+    let body = serde_json::json!({ "candidates": programs, "purpose": "screen" }).to_string();
+    let lines = service.ask("POST /v1/evaluate", &body);
+    let answers: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let [right, wrong, empty] = answers.as_slice() else {
+        panic!("{lines}");
+    };
+    let outcome = right["outcome"].as_str().unwrap();
+    assert!(["measured", "unconverged"].contains(&outcome), "{right}");
+    let number = |value: &Value| value.as_f64().unwrap();
+    let told = number(&right["ratio"]) * number(&right["reference"]["gflops"]);
+    assert!(
+        (number(&right["gflops"]) / told - 1.0).abs() < 1e-9,
+        "{right}"
+    );
+    assert!(right["reward"].is_f64(), "{right}");
+    assert_eq!(wrong["reason"], "wrong_result", "{wrong}");
+    assert_eq!(empty["reason"], "missing_entry", "{empty}");
+    let attestation = right["measurement"]["attestation"].as_str().unwrap();
+    let attestation = folder.join(format!("attestations/{attestation}.json"));
+    let attestation = std::fs::read_to_string(attestation).unwrap();
+    assert!(attestation.contains("cpu_model"), "{attestation}");
+    let health = service.ask("GET /v1/health", "");
+    let health: Value = serde_json::from_str(&health).unwrap();
+    assert_eq!(health["cluster"]["answers"], true, "{health}");
+    assert_eq!(service.stop(), Some(0));
+    let top = run(&["top", "--nats", &cluster.url(), "--format", "json"]);
+    assert_eq!(last_object(&top)["runs"].as_array().unwrap().len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flopsmith_evaluate::Question;
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{Failure, Verdict};
+use flopsmith_protocol::{Failure, InfrastructureCause, Verdict};
 use flopsmith_sandbox::Sandbox;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,6 +28,13 @@ pub fn explain_by(compiler: String, sandbox: Arc<Sandbox>, harness: PathBuf) -> 
             stage.explain(question, language, problem, source)
         },
     )
+}
+
+/// Explains no build, for this reason.
+pub fn explain_nothing(why: &'static str) -> Explain {
+    Arc::new(move |_: Question, _: Language, _: &Arc<Problem>, _: &str| {
+        Err(Failure::infrastructure(InfrastructureCause::Compiler, why))
+    })
 }
 
 /// The result of `explain_build`.

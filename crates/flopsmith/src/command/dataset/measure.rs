@@ -55,8 +55,8 @@ pub fn run(args: &Measure) -> Result<ExitCode> {
                     workloads: &args.workloads.names,
                     compiler: &args.compiler,
                     standard: Standard::Screen,
+                    full: Standard::Screen,
                     threads: 1,
-                    full: false,
                     sanitize: false,
                 },
             )?;

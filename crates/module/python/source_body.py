@@ -28,13 +28,18 @@ REGISTERING = {"add_module", "register_buffer", "register_module", "register_par
 class Body(Launches):
     """The statements of one function. `building` is True in `__init__`, where parameters may be made with any initialisation."""
 
-    STATEMENTS = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.If, ast.For, ast.While, ast.Assert, ast.Raise, ast.Pass, ast.With, ast.Break, ast.Continue)
+    STATEMENTS = (
+        ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.If, ast.For, ast.While, ast.Assert, ast.Raise, ast.Pass, ast.With, ast.Break,
+        ast.Continue, ast.Match, ast.FunctionDef,
+    )
 
     def __init__(self, check, owner, node, building):
         self.all, self.owner, self.node, self.building = check, owner, node, building
         self.local, self.launches, self.calls = {}, False, set()
         # The names that a `lambda meta: …` has read so far.
         self.meta = set()
+        # True in a comprehension or a `lambda`, whose names are not those of the function.
+        self.within = False
 
     def refuse(self, rule, node, detail):
         raise Refused(rule, node, detail)
@@ -44,7 +49,8 @@ class Body(Launches):
             called = isinstance(decorator, ast.Call) and not decorator.args and not decorator.keywords
             names = dotted(decorator.func if called else decorator) or [""]
             torch = self.all.modules.get(names[0]) == "torch" and names[1:] in (["no_grad"], ["inference_mode"])
-            if not torch and (called or names != ["staticmethod"]):
+            of_python = not called and (names == ["staticmethod"] or names == ["property"] and self.owner and len(self.node.decorator_list) == 1)
+            if not torch and not of_python:
                 self.refuse("decorator", decorator, f"the decorator `{ast.unparse(decorator)}` is not permitted")
         if getattr(self.node, "type_params", None):
             self.refuse("expression", self.node, "parameters of types are not permitted")
@@ -129,6 +135,43 @@ class Body(Launches):
         self.block(node.body)
         self.block(node.orelse)
 
+    def do_Match(self, node):
+        # A pattern compares the subject.
+        if self.kind(node.subject) != "scalar":
+            self.refuse("torch_operator", node.subject, f"`match {ast.unparse(node.subject)[:80]}` compares something else than numbers and text")
+        for case in node.cases:
+            self.pattern(case.pattern)
+            if case.guard is not None:
+                self.kind(case.guard)
+            self.block(case.body)
+
+    def pattern(self, node):
+        if isinstance(node, ast.MatchValue):
+            if self.kind(node.value) != "scalar":
+                self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` is no number and no text")
+        elif isinstance(node, (ast.MatchSequence, ast.MatchOr)):
+            for each in node.patterns:
+                self.pattern(each)
+        elif isinstance(node, (ast.MatchAs, ast.MatchStar)):
+            if isinstance(node, ast.MatchAs) and node.pattern is not None:
+                self.pattern(node.pattern)
+            if node.name is not None:
+                self.target(ast.copy_location(ast.Name(node.name, ast.Store()), node), "scalar")
+        elif not isinstance(node, ast.MatchSingleton):
+            self.refuse("statement", node, f"the pattern `{ast.unparse(node)[:80]}` is not permitted")
+
+    def do_FunctionDef(self, node):
+        """A grid that is written as a function: `def grid(meta): return …`."""
+        body = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+        plain = len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None
+        if not plain or node.decorator_list or getattr(node, "type_params", None):
+            self.refuse("closure", node, f"the function `{node.name}` in a function is no grid of one `return`")
+        annotation(node.returns)
+        for argument in node.args.args:
+            annotation(argument.annotation)
+        names = self.names_of(ast.copy_location(ast.Lambda(node.args, body[0].value), node))
+        self.target(ast.copy_location(ast.Name(node.name, ast.Store()), node), ("grid", names))
+
     def do_With(self, node):
         for item in node.items:
             call = item.context_expr
@@ -184,12 +227,19 @@ class Body(Launches):
     def kind(self, node):
         method = getattr(self, "of_" + type(node).__name__, None)
         if method is None:
-            rule = {"Yield": "statement", "Await": "statement", "NamedExpr": "statement"}.get(type(node).__name__, "expression")
+            rule = {"Yield": "statement", "Await": "statement"}.get(type(node).__name__, "expression")
             self.refuse(rule, node, f"`{ast.unparse(node)[:80]}` is not permitted")
         return method(node)
 
     def of_Constant(self, node):
         return "scalar"
+
+    def of_NamedExpr(self, node):
+        if self.within:
+            self.refuse("statement", node, f"`{ast.unparse(node)[:80]}` is not permitted in a comprehension or a `lambda`")
+        kind = self.kind(node.value)
+        self.target(node.target, kind)
+        return kind
 
     def of_JoinedStr(self, node):
         kinds = []
@@ -236,7 +286,8 @@ class Body(Launches):
         return self.kind(node.value)
 
     def comprehension(self, node):
-        outside = dict(self.local)
+        outside, within = dict(self.local), self.within
+        self.within = True
         for each in node.generators:
             kind = self.kind(each.iter)
             # Names of a comprehension are its own, whatever the function calls by them.
@@ -248,7 +299,7 @@ class Body(Launches):
                 self.kind(test)
         kind = self.kind(node.elt)
         # Afterwards they are those of the function or of Python again.
-        self.local = outside
+        self.local, self.within = outside, within
         return kind
 
     of_ListComp = of_GeneratorExp = comprehension
@@ -325,6 +376,9 @@ class Body(Launches):
                 self.refuse("unknown_name", node, f"the extension has no function `{node.attr}`")
             return ("function", kind[1])
         if kind == "self":
+            if self.is_property(node.attr):
+                self.calls.add((self.owner, node.attr))
+                return "tensor"
             found = self.all.classes[self.owner].attributes.get(node.attr)
             return found if found is not None else "scalar" if node.attr == "training" else "tensor"
         if isinstance(kind, tuple):
@@ -341,6 +395,10 @@ class Body(Launches):
             return
         if special or node.attr in FORBIDDEN_ATTRIBUTES or node.attr.startswith("_") and node.attr != "__init__":
             self.refuse("forbidden_attribute", node, f"the attribute `{node.attr}` is not permitted")
+
+    def is_property(self, name):
+        method = self.all.classes[self.owner].methods.get(name)
+        return method is not None and [ast.unparse(d) for d in method.decorator_list] == ["property"]
 
     def own(self, name):
         """True if the class itself defines an attribute or a method of this name."""
@@ -392,6 +450,9 @@ class Body(Launches):
 
     def call_own(self, function, node):
         found = self.all.classes[self.owner]
+        if self.is_property(function.attr):
+            # The property gives a value, and that may be a module of PyTorch.
+            self.refuse("call", node, f"`self.{function.attr}` is a property, whose value cannot be called")
         if function.attr in found.methods:
             self.passes(found.methods[function.attr], node, True)
             self.calls.add((self.owner, function.attr))

@@ -130,8 +130,8 @@ class Body(Launches):
         self.block(node.orelse)
 
     def do_For(self, node):
-        kind = self.kind(node.iter)
-        self.target(node.target, "scalar" if kind == "scalar" else "tensor")
+        for target, kind in self.parts(node.target, node.iter):
+            self.target(target, kind)
         self.block(node.body)
         self.block(node.orelse)
 
@@ -195,6 +195,20 @@ class Body(Launches):
         if isinstance(node.target, ast.Name) and self.local.get(node.target.id) == "scalar" and self.kind(node.value) == "scalar":
             return
         self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` computes with a tensor outside of the extension")
+
+    def parts(self, target, iterable):
+        """The targets of a loop with their kinds. The parts of `enumerate` and `zip` have kinds of their own."""
+        kind = self.kind(iterable)
+        name = iterable.func.id if isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name) else None
+        names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+        given = iterable.args if name in ("enumerate", "zip") and not iterable.keywords else []
+        if any(isinstance(part, ast.Starred) for part in [*names, *given]):
+            given = []
+        if name == "enumerate" and len(given) == 1 and len(names) == 2:
+            return [(names[0], "scalar"), *self.parts(names[1], given[0])]
+        if name == "zip" and given and len(given) == len(names):
+            return [found for one, part in zip(names, given) for found in self.parts(one, part)]
+        return [(target, "scalar" if kind == "scalar" else "tensor")]
 
     def target(self, target, kind):
         if isinstance(target, ast.Name):
@@ -289,12 +303,13 @@ class Body(Launches):
         outside, within = dict(self.local), self.within
         self.within = True
         for each in node.generators:
-            kind = self.kind(each.iter)
+            found = self.parts(each.target, each.iter)
             # Names of a comprehension are its own, whatever the function calls by them.
             for part in ast.walk(each.target):
                 if isinstance(part, ast.Name) and self.local.get(part.id) != "self":
                     self.local.pop(part.id, None)
-            self.target(each.target, "scalar" if kind == "scalar" else "tensor")
+            for target, kind in found:
+                self.target(target, kind)
             for test in each.ifs:
                 self.kind(test)
         kind = self.kind(node.elt)
@@ -391,7 +406,7 @@ class Body(Launches):
         initial = self.building and node.attr == "__init__" and self.super_call(node)
         special = node.attr.startswith("__") and not initial
         mine = isinstance(node.value, ast.Name) and self.local.get(node.value.id) == "self"
-        if mine and not special and self.own(node.attr):
+        if mine and not special and (self.own(node.attr) or self.building and node.attr == "eval"):
             return
         if special or node.attr in FORBIDDEN_ATTRIBUTES or node.attr.startswith("_") and node.attr != "__init__":
             self.refuse("forbidden_attribute", node, f"the attribute `{node.attr}` is not permitted")

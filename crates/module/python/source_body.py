@@ -227,7 +227,9 @@ class Body(Launches):
                 self.refuse("monkey_patch", target, f"`{ast.unparse(target)}` changes an object that is not the module itself")
             if not self.building:
                 self.refuse("state", target, f"`{ast.unparse(target)}` keeps something from one call to the next")
-            if PRIVATE.match(target.attr) or target.attr in METHODS | SCALAR_ATTRIBUTES | FORBIDDEN_ATTRIBUTES or target.attr in self.all.classes[self.owner].methods or target.attr == "forward":
+            # Methods of tensors may be called on everything, but a number cannot be called, so `self.dim = 1` is none of them.
+            others = FORBIDDEN_ATTRIBUTES | {"forward"} | (set() if kind == "scalar" else METHODS | SCALAR_ATTRIBUTES)
+            if PRIVATE.match(target.attr) or target.attr in others or target.attr in self.all.classes[self.owner].methods:
                 self.refuse("monkey_patch", target, f"the attribute `{target.attr}` has a meaning of its own")
             attributes = self.all.classes[self.owner].attributes
             if attributes.get(target.attr, kind) != kind:

@@ -516,10 +516,13 @@ class Body(Launches):
     def promises_number(argument):
         return argument.annotation is not None and ast.unparse(argument.annotation) in ("int", "float", "bool", "str")
 
-    @staticmethod
-    def counts_as_number(argument):
+    def counts_as_number(self, argument):
         """True for a parameter of `__init__`, unless its annotation says otherwise."""
-        return argument.annotation is None or not re.search(r"Tensor|Module|Parameter|\bnn\.", ast.unparse(argument.annotation))
+        if argument.annotation is None:
+            return True
+        named = {self.all.modules.get(part.id, "") for part in ast.walk(argument.annotation) if isinstance(part, ast.Name)}
+        of_modules = any(module.split(".")[0] == "nn" for module in named)
+        return not of_modules and not re.search(r"Tensor|Module|Parameter|\bnn\.", ast.unparse(argument.annotation))
 
     def launch(self):
         self.launches = True

@@ -12,7 +12,7 @@ pub fn folder(name: &str) -> PathBuf {
 }
 
 /// The Python files of a folder, by name.
-fn files(name: &str) -> Vec<PathBuf> {
+pub fn files(name: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder(name)).unwrap();
     let mut files: Vec<PathBuf> = entries.map(|e| e.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|e| e == "py"));
@@ -80,7 +80,7 @@ fn every_attack_is_refused_by_its_rule() {
         return;
     }
     let attacks = files("tests/attacks");
-    assert!(attacks.len() >= 30, "only {} attacks", attacks.len());
+    assert!(attacks.len() >= 250, "only {} attacks", attacks.len());
     for (file, checked) in attacks.iter().zip(check_all(&attacks)) {
         let text = fs::read_to_string(file).unwrap();
         let expected = text.lines().next().unwrap().strip_prefix("# expect: ");
@@ -123,7 +123,7 @@ fn no_honest_module_is_refused() {
         return;
     }
     let mut honest = files("tests/honest");
-    assert!(honest.len() >= 12, "only {} honest modules", honest.len());
+    assert!(honest.len() >= 90, "only {} honest modules", honest.len());
     // The program that prompts show.
     honest.push(folder("../problem/src/module_example.py"));
     for (file, checked) in honest.iter().zip(check_all(&honest)) {

@@ -31,8 +31,10 @@ def unparsed(tree):
 
 def parsed(text):
     tree = ast.parse(text)
-    # The name of a local variable may be one that Python or Triton's interpreter looks up: that is the attack then.
-    tree.taken = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} | {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+    tree.taken = set()
+    for node in ast.walk(tree):
+        for field in ("id", "arg", "attr", "name", "asname"):
+            tree.taken.add(getattr(node, field, None))
     return tree
 
 
@@ -119,8 +121,8 @@ def indented(text):
     return "\n".join(out)
 
 
-def continued(text):
-    """Statements in the files of Windows, and several on one line."""
+def ended_otherwise(text):
+    """Lines that end as on Windows."""
     text = unparsed(parsed(text))
     if lines_in_strings(text):
         raise Nothing
@@ -691,13 +693,10 @@ def by_decorator(text):
 def by_patch(text):
     """`forward` set from outside of the class."""
     tree = parsed(text)
-    method_of(class_of(tree), "forward").name = fresh(tree, "work")
-    tree.body.extend(statements(f"ModelNew.forward = ModelNew.{method_name(tree)}"))
+    name = fresh(tree, "work")
+    method_of(class_of(tree), "forward").name = name
+    tree.body.extend(statements(f"ModelNew.forward = ModelNew.{name}"))
     return unparsed(tree)
-
-
-def method_name(tree):
-    return [m.name for m in class_of(tree).body if isinstance(m, ast.FunctionDef) and m.name.startswith("work")][-1]
 
 
 def by_walrus(text):

@@ -166,9 +166,11 @@ class Body(Launches):
         plain = len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None
         if not plain or node.decorator_list or getattr(node, "type_params", None):
             self.refuse("closure", node, f"the function `{node.name}` in a function is no grid of one `return`")
-        annotation(node.returns)
-        for argument in node.args.args:
-            annotation(argument.annotation)
+        for each in (node.returns, *[argument.annotation for argument in node.args.args]):
+            annotation(each)
+            # Python evaluates these in each call of the function around it.
+            if each is not None and any(isinstance(part, ast.Name) and part.id in self.local for part in ast.walk(each)):
+                self.refuse("expression", node, f"an annotation of `{node.name}` reads variables")
         names = self.names_of(ast.copy_location(ast.Lambda(node.args, body[0].value), node))
         self.target(ast.copy_location(ast.Name(node.name, ast.Store()), node), ("grid", names))
 
@@ -177,7 +179,7 @@ class Body(Launches):
             call = item.context_expr
             plain = isinstance(call, ast.Call) and not call.args and not call.keywords and item.optional_vars is None
             names = dotted(call.func) if plain else None
-            if not names or self.all.modules.get(names[0]) != "torch" or names[1:] not in (["no_grad"], ["inference_mode"]):
+            if not names or names[0] in self.local or self.all.modules.get(names[0]) != "torch" or names[1:] not in (["no_grad"], ["inference_mode"]):
                 self.refuse("statement", node, "`with` is permitted for torch.no_grad() and torch.inference_mode() only")
         self.block(node.body)
 
@@ -483,7 +485,8 @@ class Body(Launches):
             return "tensor"
         if function.attr in REGISTERING:
             named = node.args[0] if node.args else None
-            if not self.building or not (isinstance(named, ast.Constant) and isinstance(named.value, str)):
+            # A dotted name would be that of a part of another module.
+            if not self.building or not (isinstance(named, ast.Constant) and isinstance(named.value, str) and named.value.isidentifier()):
                 self.refuse("monkey_patch", node, f"`{ast.unparse(node)[:80]}` needs a constant name as its first argument")
             self.target(ast.Attribute(function.value, named.value, ast.Store(), lineno=node.lineno), "tensor")
             return "tensor"

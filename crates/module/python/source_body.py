@@ -49,7 +49,9 @@ class Body(Launches):
             called = isinstance(decorator, ast.Call) and not decorator.args and not decorator.keywords
             names = dotted(decorator.func if called else decorator) or [""]
             torch = self.all.modules.get(names[0]) == "torch" and names[1:] in (["no_grad"], ["inference_mode"])
-            of_python = not called and (names == ["staticmethod"] or names == ["property"] and self.owner and len(self.node.decorator_list) == 1)
+            # PyTorch would call the value of a property by the name `forward`.
+            reads = names == ["property"] and self.owner and self.node.name != "forward" and len(self.node.decorator_list) == 1
+            of_python = not called and (names == ["staticmethod"] or reads)
             if not torch and not of_python:
                 self.refuse("decorator", decorator, f"the decorator `{ast.unparse(decorator)}` is not permitted")
         if getattr(self.node, "type_params", None):

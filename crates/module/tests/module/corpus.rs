@@ -92,6 +92,28 @@ fn every_attack_is_refused_by_its_rule() {
     }
 }
 
+#[test]
+fn every_rule_of_the_reference_has_an_attack() {
+    let page = fs::read_to_string(folder("../../docs/reference/modules.md")).unwrap();
+    let (_, table) = page.split_once("| rule | refused |\n|---|---|\n").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    let cells = table.lines().filter_map(|line| line.split('|').nth(1));
+    let rules: Vec<&str> = cells
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .collect();
+    assert!(rules.len() > 30, "{rules:?}");
+    let mut expected = Vec::new();
+    for file in files("tests/attacks").iter().chain(&files("tests/later")) {
+        let text = fs::read_to_string(file).unwrap();
+        let first = text.lines().next().unwrap_or_default();
+        expected.push(first.trim_start_matches("# expect: ").to_owned());
+    }
+    let without = rules
+        .iter()
+        .filter(|rule| !expected.iter().any(|e| e == *rule));
+    assert_eq!(without.count(), 0, "{rules:?} {expected:?}");
+}
+
 /// The compiled object, the knock-out run or the results show that these are attacks; crate `evaluate` runs them.
 #[test]
 fn attacks_that_show_later_pass_the_check_of_sources() {

@@ -455,9 +455,17 @@ class Body(Launches):
         if function.attr in METHODS or self.free():
             # A list or a text of numbers that got a tensor would count as a number.
             if self.plain(function.value) == "scalar" and any(k != "scalar" for k in kinds):
+                if self.fills(function):
+                    self.local[function.value.id] = "tensor"
+                    return "tensor"
                 self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` puts a tensor into something that has none")
             return "scalar" if function.attr in SCALAR_METHODS else self.plain(function.value)
         self.refuse("torch_operator", node, f"the method `{function.attr}` is not in the list for shapes and memory")
+
+    def fills(self, function):
+        """True where `__init__` appends to a list by its only name so far, which then counts as one of tensors."""
+        local = isinstance(function.value, ast.Name) and function.value.id in self.local
+        return local and self.building and not self.within and function.attr in ("append", "extend", "insert")
 
     @staticmethod
     def super_call(node):

@@ -65,7 +65,7 @@ long: build ## run the tests of minutes that `make test` leaves out: ten kills o
 	@$(WHOLE) --workspace --test cli --run-ignored only --no-capture
 
 variants: build ## try the whole corpus, its thousands of variants and all cheats for each problem (an hour; `make test` tries the commit's part)
-	@FLOPSMITH_SAMPLE=all $(WHOLE) --workspace --test corpus --no-capture
+	@FLOPSMITH_SAMPLE=all $(WHOLE) --workspace --test corpus --test module --no-capture
 
 nests: build ## compile and check every loop nest of the schedule space, and programs of all affine problems (minutes; `make test` tries the commit's part)
 	@FLOPSMITH_SAMPLE=all $(WHOLE) --workspace --test generator --test emitted --no-capture -E 'binary(emitted) + test(nests_of_the_space)'

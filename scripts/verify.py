@@ -82,7 +82,7 @@ PARTS = [
     Part("tests", "unit and integration tests", "make test"),
     Part("lint", "clippy, warnings are errors", "make lint"),
     Part("corpus-gcc", "the whole corpus and all cheats, built by gcc", f"{CORPUS} --test corpus --success-output immediate -E 'not test(clang) and not test(/^a_sample_of_the_variants_/)'", limit=2 * HOUR, sample="all"),
-    Part("variants", "all variants of the corpus", f"{CORPUS} --test corpus -E 'test(/^a_sample_of_the_variants_/)'", limit=2 * HOUR, sample="all"),
+    Part("variants", "all variants of the corpus, also of modules", f"{CORPUS} --test corpus --test module -E 'test(/^a_sample_of_the_variants_/) + binary(module) & test(/^variants::/)'", limit=2 * HOUR, sample="all"),
     Part("corpus-clang", "the whole corpus, built by clang", f"{CORPUS} --test corpus -E 'test(clang)'", lambda: have("clang"), sample="all"),
     Part("problems", "timed calls of all problems, and short calls that begin before the clock", f"{CORPUS} --test problems --test run --success-output immediate", sample="all"),
     Part("long", "ten kills of a training, each resumed, and the timing precision of this machine", "make long"),

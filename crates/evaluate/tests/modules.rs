@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flopsmith_evaluate::ModuleStages;
@@ -12,6 +12,7 @@ use flopsmith_module::{
     Outcome, Package, Problem, Severity, TO_BE_TIMED, Verdict,
 };
 use flopsmith_protocol::{CandidateFault, TechniqueSet};
+use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 
 /// The shipped softmax with one workload.
@@ -204,6 +205,36 @@ fn stages_on_several_nodes_judge_as_one_evaluation_does() {
         CandidateFault::ForbiddenInclude,
         "{failure:?}"
     );
+}
+
+/// The check of sources accepts these programs. Their first lines name the rule or the fault by which a later stage refuses
+/// them; each commit tries another third.
+#[test]
+fn attacks_that_only_later_stages_see_are_refused() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../module/tests/later");
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|e| e.unwrap().path()).collect();
+    files.sort();
+    let mut permitting = problem();
+    permitting.permit_torch = true;
+    let (Some(stages), Some(permitting)) = (open(problem()), open(permitting)) else {
+        return;
+    };
+    for file in Part::of_commit(3).of(files) {
+        let source = std::fs::read_to_string(&file).unwrap();
+        let first = source.lines().next().unwrap();
+        let expected = first.strip_prefix("# expect: ").unwrap();
+        let stages = match expected {
+            "decoy" => &permitting,
+            _ => &stages,
+        };
+        let outcome = evaluate(stages, &source).unwrap();
+        let Verdict::Refused(failure) = &outcome.verdict else {
+            unreachable!("{}: {outcome:?}", file.display())
+        };
+        let found = failure.rule.as_deref().unwrap_or(failure.fault.name());
+        assert_eq!(found, expected, "{}: {failure:?}", file.display());
+    }
 }
 
 #[test]

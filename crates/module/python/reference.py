@@ -243,7 +243,8 @@ class Problem:
             outputs, _ = flat(self.model(*self.inputs))
         found = []
         for output in outputs:
-            value = output.double()
+            # JSON has no infinities, and elements that are not finite are a finding of their own.
+            value = output.double().nan_to_num(0.0, 0.0, 0.0)
             axes = [value.std(dim=d, unbiased=False).mean().item() if n > 1 else None for d, n in enumerate(value.shape)]
             found.append({"largest": value.abs().max().item(), "deviation": value.std(unbiased=False).item(), "axes": axes, "elements": value.numel()})
         return {"outputs": found}

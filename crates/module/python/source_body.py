@@ -28,13 +28,18 @@ REGISTERING = {"add_module", "register_buffer", "register_module", "register_par
 class Body(Launches):
     """The statements of one function. `building` is True in `__init__`, where parameters may be made with any initialisation."""
 
-    STATEMENTS = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.If, ast.For, ast.While, ast.Assert, ast.Raise, ast.Pass, ast.With, ast.Break, ast.Continue)
+    STATEMENTS = (
+        ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.If, ast.For, ast.While, ast.Assert, ast.Raise, ast.Pass, ast.With, ast.Break,
+        ast.Continue, ast.Match, ast.FunctionDef,
+    )
 
     def __init__(self, check, owner, node, building):
         self.all, self.owner, self.node, self.building = check, owner, node, building
         self.local, self.launches, self.calls = {}, False, set()
         # The names that a `lambda meta: …` has read so far.
         self.meta = set()
+        # True in a comprehension or a `lambda`, whose names are not those of the function.
+        self.within = False
 
     def refuse(self, rule, node, detail):
         raise Refused(rule, node, detail)
@@ -44,7 +49,10 @@ class Body(Launches):
             called = isinstance(decorator, ast.Call) and not decorator.args and not decorator.keywords
             names = dotted(decorator.func if called else decorator) or [""]
             torch = self.all.modules.get(names[0]) == "torch" and names[1:] in (["no_grad"], ["inference_mode"])
-            if not torch and (called or names != ["staticmethod"]):
+            # PyTorch would call the value of a property by the name `forward`.
+            reads = names == ["property"] and self.owner and self.node.name != "forward" and len(self.node.decorator_list) == 1
+            of_python = not called and (names == ["staticmethod"] or reads)
+            if not torch and not of_python:
                 self.refuse("decorator", decorator, f"the decorator `{ast.unparse(decorator)}` is not permitted")
         if getattr(self.node, "type_params", None):
             self.refuse("expression", self.node, "parameters of types are not permitted")
@@ -124,17 +132,56 @@ class Body(Launches):
         self.block(node.orelse)
 
     def do_For(self, node):
-        kind = self.kind(node.iter)
-        self.target(node.target, "scalar" if kind == "scalar" else "tensor")
+        for target, kind in self.parts(node.target, node.iter):
+            self.target(target, kind)
         self.block(node.body)
         self.block(node.orelse)
+
+    def do_Match(self, node):
+        # A pattern compares the subject.
+        if self.kind(node.subject) != "scalar":
+            self.refuse("torch_operator", node.subject, f"`match {ast.unparse(node.subject)[:80]}` compares something else than numbers and text")
+        for case in node.cases:
+            self.pattern(case.pattern)
+            if case.guard is not None:
+                self.kind(case.guard)
+            self.block(case.body)
+
+    def pattern(self, node):
+        if isinstance(node, ast.MatchValue):
+            if self.kind(node.value) != "scalar":
+                self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` is no number and no text")
+        elif isinstance(node, (ast.MatchSequence, ast.MatchOr)):
+            for each in node.patterns:
+                self.pattern(each)
+        elif isinstance(node, (ast.MatchAs, ast.MatchStar)):
+            if isinstance(node, ast.MatchAs) and node.pattern is not None:
+                self.pattern(node.pattern)
+            if node.name is not None:
+                self.target(ast.copy_location(ast.Name(node.name, ast.Store()), node), "scalar")
+        elif not isinstance(node, ast.MatchSingleton):
+            self.refuse("statement", node, f"the pattern `{ast.unparse(node)[:80]}` is not permitted")
+
+    def do_FunctionDef(self, node):
+        """A grid that is written as a function: `def grid(meta): return …`."""
+        body = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+        plain = len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None
+        if not plain or node.decorator_list or getattr(node, "type_params", None):
+            self.refuse("closure", node, f"the function `{node.name}` in a function is no grid of one `return`")
+        for each in (node.returns, *[argument.annotation for argument in node.args.args]):
+            annotation(each)
+            # Python evaluates these in each call of the function around it.
+            if each is not None and any(isinstance(part, ast.Name) and part.id in self.local for part in ast.walk(each)):
+                self.refuse("expression", node, f"an annotation of `{node.name}` reads variables")
+        names = self.names_of(ast.copy_location(ast.Lambda(node.args, body[0].value), node))
+        self.target(ast.copy_location(ast.Name(node.name, ast.Store()), node), ("grid", names))
 
     def do_With(self, node):
         for item in node.items:
             call = item.context_expr
             plain = isinstance(call, ast.Call) and not call.args and not call.keywords and item.optional_vars is None
             names = dotted(call.func) if plain else None
-            if not names or self.all.modules.get(names[0]) != "torch" or names[1:] not in (["no_grad"], ["inference_mode"]):
+            if not names or names[0] in self.local or self.all.modules.get(names[0]) != "torch" or names[1:] not in (["no_grad"], ["inference_mode"]):
                 self.refuse("statement", node, "`with` is permitted for torch.no_grad() and torch.inference_mode() only")
         self.block(node.body)
 
@@ -153,6 +200,20 @@ class Body(Launches):
             return
         self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` computes with a tensor outside of the extension")
 
+    def parts(self, target, iterable):
+        """The targets of a loop with their kinds. The parts of `enumerate` and `zip` have kinds of their own."""
+        kind = self.kind(iterable)
+        name = iterable.func.id if isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name) else None
+        names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+        given = iterable.args if name in ("enumerate", "zip") and not iterable.keywords else []
+        if any(isinstance(part, ast.Starred) for part in [*names, *given]):
+            given = []
+        if name == "enumerate" and len(given) == 1 and len(names) == 2:
+            return [(names[0], "scalar"), *self.parts(names[1], given[0])]
+        if name == "zip" and given and len(given) == len(names):
+            return [found for one, part in zip(names, given) for found in self.parts(one, part)]
+        return [(target, "scalar" if kind == "scalar" else "tensor")]
+
     def target(self, target, kind):
         if isinstance(target, ast.Name):
             if target.id in self.all.names or target.id in BUILTINS or target.id.startswith("__"):
@@ -170,7 +231,9 @@ class Body(Launches):
                 self.refuse("monkey_patch", target, f"`{ast.unparse(target)}` changes an object that is not the module itself")
             if not self.building:
                 self.refuse("state", target, f"`{ast.unparse(target)}` keeps something from one call to the next")
-            if PRIVATE.match(target.attr) or target.attr in METHODS | SCALAR_ATTRIBUTES | FORBIDDEN_ATTRIBUTES or target.attr in self.all.classes[self.owner].methods or target.attr == "forward":
+            # Methods of tensors may be called on everything, but a number cannot be called, so `self.dim = 1` is none of them.
+            others = FORBIDDEN_ATTRIBUTES | {"forward"} | (set() if kind == "scalar" else METHODS | SCALAR_ATTRIBUTES)
+            if PRIVATE.match(target.attr) or target.attr in others or target.attr in self.all.classes[self.owner].methods:
                 self.refuse("monkey_patch", target, f"the attribute `{target.attr}` has a meaning of its own")
             attributes = self.all.classes[self.owner].attributes
             if attributes.get(target.attr, kind) != kind:
@@ -184,12 +247,19 @@ class Body(Launches):
     def kind(self, node):
         method = getattr(self, "of_" + type(node).__name__, None)
         if method is None:
-            rule = {"Yield": "statement", "Await": "statement", "NamedExpr": "statement"}.get(type(node).__name__, "expression")
+            rule = {"Yield": "statement", "Await": "statement"}.get(type(node).__name__, "expression")
             self.refuse(rule, node, f"`{ast.unparse(node)[:80]}` is not permitted")
         return method(node)
 
     def of_Constant(self, node):
         return "scalar"
+
+    def of_NamedExpr(self, node):
+        if self.within:
+            self.refuse("statement", node, f"`{ast.unparse(node)[:80]}` is not permitted in a comprehension or a `lambda`")
+        kind = self.kind(node.value)
+        self.target(node.target, kind)
+        return kind
 
     def of_JoinedStr(self, node):
         kinds = []
@@ -236,19 +306,21 @@ class Body(Launches):
         return self.kind(node.value)
 
     def comprehension(self, node):
-        outside = dict(self.local)
+        outside, within = dict(self.local), self.within
+        self.within = True
         for each in node.generators:
-            kind = self.kind(each.iter)
+            found = self.parts(each.target, each.iter)
             # Names of a comprehension are its own, whatever the function calls by them.
             for part in ast.walk(each.target):
                 if isinstance(part, ast.Name) and self.local.get(part.id) != "self":
                     self.local.pop(part.id, None)
-            self.target(each.target, "scalar" if kind == "scalar" else "tensor")
+            for target, kind in found:
+                self.target(target, kind)
             for test in each.ifs:
                 self.kind(test)
         kind = self.kind(node.elt)
         # Afterwards they are those of the function or of Python again.
-        self.local = outside
+        self.local, self.within = outside, within
         return kind
 
     of_ListComp = of_GeneratorExp = comprehension
@@ -325,6 +397,9 @@ class Body(Launches):
                 self.refuse("unknown_name", node, f"the extension has no function `{node.attr}`")
             return ("function", kind[1])
         if kind == "self":
+            if self.is_property(node.attr):
+                self.calls.add((self.owner, node.attr))
+                return "tensor"
             found = self.all.classes[self.owner].attributes.get(node.attr)
             return found if found is not None else "scalar" if node.attr == "training" else "tensor"
         if isinstance(kind, tuple):
@@ -337,10 +412,14 @@ class Body(Launches):
         initial = self.building and node.attr == "__init__" and self.super_call(node)
         special = node.attr.startswith("__") and not initial
         mine = isinstance(node.value, ast.Name) and self.local.get(node.value.id) == "self"
-        if mine and not special and self.own(node.attr):
+        if mine and not special and (self.own(node.attr) or self.building and node.attr == "eval"):
             return
         if special or node.attr in FORBIDDEN_ATTRIBUTES or node.attr.startswith("_") and node.attr != "__init__":
             self.refuse("forbidden_attribute", node, f"the attribute `{node.attr}` is not permitted")
+
+    def is_property(self, name):
+        method = self.all.classes[self.owner].methods.get(name)
+        return method is not None and [ast.unparse(d) for d in method.decorator_list] == ["property"]
 
     def own(self, name):
         """True if the class itself defines an attribute or a method of this name."""
@@ -376,9 +455,17 @@ class Body(Launches):
         if function.attr in METHODS or self.free():
             # A list or a text of numbers that got a tensor would count as a number.
             if self.plain(function.value) == "scalar" and any(k != "scalar" for k in kinds):
+                if self.fills(function):
+                    self.local[function.value.id] = "tensor"
+                    return "tensor"
                 self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` puts a tensor into something that has none")
             return "scalar" if function.attr in SCALAR_METHODS else self.plain(function.value)
         self.refuse("torch_operator", node, f"the method `{function.attr}` is not in the list for shapes and memory")
+
+    def fills(self, function):
+        """True where `__init__` appends to a list by its only name so far, which then counts as one of tensors."""
+        local = isinstance(function.value, ast.Name) and function.value.id in self.local
+        return local and self.building and not self.within and function.attr in ("append", "extend", "insert")
 
     @staticmethod
     def super_call(node):
@@ -392,6 +479,9 @@ class Body(Launches):
 
     def call_own(self, function, node):
         found = self.all.classes[self.owner]
+        if self.is_property(function.attr):
+            # The property gives a value, and that may be a module of PyTorch.
+            self.refuse("call", node, f"`self.{function.attr}` is a property, whose value cannot be called")
         if function.attr in found.methods:
             self.passes(found.methods[function.attr], node, True)
             self.calls.add((self.owner, function.attr))
@@ -405,7 +495,8 @@ class Body(Launches):
             return "tensor"
         if function.attr in REGISTERING:
             named = node.args[0] if node.args else None
-            if not self.building or not (isinstance(named, ast.Constant) and isinstance(named.value, str)):
+            # A dotted name would be that of a part of another module.
+            if not self.building or not (isinstance(named, ast.Constant) and isinstance(named.value, str) and named.value.isidentifier()):
                 self.refuse("monkey_patch", node, f"`{ast.unparse(node)[:80]}` needs a constant name as its first argument")
             self.target(ast.Attribute(function.value, named.value, ast.Store(), lineno=node.lineno), "tensor")
             return "tensor"
@@ -438,10 +529,13 @@ class Body(Launches):
     def promises_number(argument):
         return argument.annotation is not None and ast.unparse(argument.annotation) in ("int", "float", "bool", "str")
 
-    @staticmethod
-    def counts_as_number(argument):
+    def counts_as_number(self, argument):
         """True for a parameter of `__init__`, unless its annotation says otherwise."""
-        return argument.annotation is None or not re.search(r"Tensor|Module|Parameter|\bnn\.", ast.unparse(argument.annotation))
+        if argument.annotation is None:
+            return True
+        named = {self.all.modules.get(part.id, "") for part in ast.walk(argument.annotation) if isinstance(part, ast.Name)}
+        of_modules = any(module.split(".")[0] == "nn" for module in named)
+        return not of_modules and not re.search(r"Tensor|Module|Parameter|\bnn\.", ast.unparse(argument.annotation))
 
     def launch(self):
         self.launches = True

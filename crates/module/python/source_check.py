@@ -22,6 +22,7 @@ from source_rules import (  # noqa: E402
     BUILTINS,
     CFLAG,
     CUDA_CFLAG,
+    DECORATORS,
     DTYPES,
     FORBIDDEN_ATTRIBUTES,
     FROM_TORCH,
@@ -105,7 +106,7 @@ class Check:
 
     def bind(self, name, node):
         # Triton's interpreter looks up names of its own among those of the file.
-        taken = name in self.names or name in BUILTINS or name.startswith(("__", "interpreter_"))
+        taken = name in self.names or name in BUILTINS | DECORATORS or name.startswith(("__", "interpreter_"))
         if taken:
             raise Refused("rebinding", node, f"`{name}` is bound twice or is a name of Python or of Triton's interpreter")
         self.names.add(name)
@@ -160,6 +161,8 @@ class Check:
             self.bind(name, node)
             if node.module == "torch.utils.cpp_extension" and alias.name == "load_inline":
                 self.modules[name] = "load_inline"
+            elif node.module == "torch.utils" and alias.name == "cpp_extension":
+                self.modules[name] = "cpp_extension"
             elif node.module == "typing" and alias.name in FROM_TYPING:
                 self.modules[name] = "annotation"
             elif node.module == "torch" and alias.name in FROM_TORCH:
@@ -315,11 +318,29 @@ class Check:
                     raise Refused("special_method", member, f"the method `{member.name}` is not permitted")
                 if PRIVATE.match(member.name) and member.name != "__init__":
                     raise Refused("monkey_patch", member, f"`{member.name}` is a name of torch.nn.Module")
-                if member.name in found.methods or member.name in METHODS | SCALAR_ATTRIBUTES | FORBIDDEN_ATTRIBUTES:
-                    raise Refused("rebinding", member, f"`{member.name}` is bound twice or is a method of tensors")
+                self.member(found, member.name, member)
                 found.methods[member.name] = member
+            elif isinstance(member, ast.Assign) and len(member.targets) == 1 and isinstance(member.targets[0], ast.Name):
+                self.class_constant(found, member.targets[0].id, member)
+            elif isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name) and member.value is not None:
+                annotation(member.annotation)
+                self.class_constant(found, member.target.id, member)
             elif not (isinstance(member, ast.Expr) and isinstance(member.value, ast.Constant) or isinstance(member, ast.Pass)):
-                raise Refused("class", member, "a class may only have methods and a text that describes it")
+                raise Refused("class", member, "a class may only have methods, constants and a text that describes it")
+
+    @staticmethod
+    def member(found, name, node):
+        # Annotations, defaults and decorators of a class look its own names up first.
+        other = METHODS | SCALAR_ATTRIBUTES | FORBIDDEN_ATTRIBUTES | BUILTINS | DECORATORS
+        if name in found.methods or name in found.attributes or name in other:
+            raise Refused("rebinding", node, f"`{name}` is bound twice or is a name of tensors or of Python")
+
+    def class_constant(self, found, name, node):
+        if PRIVATE.match(name) or name in ("forward", "training"):
+            raise Refused("monkey_patch", node, f"`{name}` is a name of torch.nn.Module")
+        self.member(found, name, node)
+        self.constant(node.value)
+        found.attributes[name] = "scalar"
 
     def launched(self, names, node):
         extension = self.extensions[names[0]]
@@ -333,7 +354,7 @@ class Check:
 class Class:
     def __init__(self, node):
         self.node, self.methods = node, {}
-        # Attributes that `__init__` sets: "scalar", "tensor", ("class", name), ("extension", name), ("function", name).
+        # Attributes that `__init__` sets, and constants of the class: "scalar", "tensor", ("class", name), ("extension", name), ("function", name).
         self.attributes = {}
 
 

@@ -24,6 +24,8 @@ BUILTINS = {
     "abs", "bool", "dict", "enumerate", "float", "int", "isinstance", "len", "list", "max", "min", "range", "reversed", "round", "str",
     "sum", "super", "tuple", "zip", "RuntimeError", "ValueError", "TypeError", "AssertionError", "NotImplementedError",
 }
+# Decorators of methods that stand for themselves; a file or a class with such a name of its own would mean something else.
+DECORATORS = {"property", "staticmethod"}
 SCALAR_CALLS = {"abs", "bool", "float", "int", "len", "max", "min", "range", "round", "sum", "str", "isinstance"}
 # Methods of tensors that look at a tensor, make a view of it or allocate memory.
 METHODS = {

@@ -272,9 +272,11 @@ class Launches:
         if name in self.all.names or name in BUILTINS or name in self.local:
             self.refuse("rebinding", node, f"`{name}` hides another name")
         before, self.meta = self.meta, set()
+        within, self.within = self.within, True
         self.local[name] = "meta"
         kind = self.kind(node.body)
         del self.local[name]
+        self.within = within
         found, self.meta = self.meta, before
         if kind != "scalar":
             self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` gives something else than numbers")

@@ -5,6 +5,7 @@ come as lines on descriptor 3, replies go as lines to descriptor 4, tensors lie 
 reply: a call counts only by the results that the supervisor finds in the memory.
 """
 
+import ast
 import ctypes
 import inspect
 import json
@@ -14,6 +15,8 @@ import sys
 import types
 
 COMMANDS, REPLIES, ARENA = 3, 4, 5
+# The name of the module that the candidate's file becomes.
+CANDIDATE = "candidate"
 settings = json.loads(sys.argv[1])
 sys.path[:0] = settings["paths"]
 
@@ -21,8 +24,10 @@ import torch  # noqa: E402
 import torch.nn.functional  # noqa: E402
 
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+from source_check import Check  # noqa: E402
 from source_rules import METHODS, SCALAR_ATTRIBUTES  # noqa: E402
 
+PLAIN = (bool, int, float, complex, str, bytes, range, type, torch.dtype, torch.device, torch.layout, torch.memory_format)
 torch.set_num_threads(settings["threads"])
 memory = mmap.mmap(ARENA, os.fstat(ARENA).st_size)
 
@@ -119,11 +124,14 @@ def load(order):
     torch.utils.cpp_extension = stand_in
     with open(order["source"], encoding="utf-8") as file:
         text = file.read()
-    module = types.ModuleType("candidate")
-    sys.modules["candidate"] = module
+    module = types.ModuleType(CANDIDATE)
+    sys.modules[CANDIDATE] = module
+    # The same text was accepted before, so no rule refuses it here.
+    found = Check(ast.parse(text), permits_torch=True)
+    found.run()
     # Triton reads the text of kernels again, from the file of this name.
     exec(compile(text, order["source"], "exec"), module.__dict__)
-    return module.ModelNew
+    return module, found
 
 
 def worker_triton():
@@ -133,12 +141,14 @@ def worker_triton():
     return worker_triton
 
 
-def check_names(model):
-    """Refuses modules and containers that give a method of tensors another meaning.
+def check_names(model, found):
+    """Refuses modules and containers that give a method of tensors another meaning, or hold tensors in what counts as numbers.
 
     The check of sources lets a call use these methods and attributes on everything. Attributes of PyTorch's modules may be
-    anything, by names that the candidate chose.
+    anything, by names that the candidate chose. It also lets a call compute with numbers, and cannot follow a list that
+    `__init__` reaches by two names.
     """
+    numbers = {name: [n for n, kind in one.attributes.items() if kind == "scalar"] for name, one in found.classes.items()}
     names = METHODS | SCALAR_ATTRIBUTES
     waiting, seen = [model], []
     known = set()
@@ -154,6 +164,10 @@ def check_names(model):
             for name in names & set(held):
                 if not plain(held[name]):
                     raise Mismatch(f"a {type(part).__name__} of ModelNew has something of its own by the name `{name}`")
+            if type(part).__module__ == CANDIDATE:
+                for name in numbers[type(part).__name__]:
+                    if not plain(held.get(name)):
+                        raise Mismatch(f"`{name}` of {type(part).__name__} is no number, no text and no list of these; do not put tensors into lists of numbers")
             waiting.extend(held.values())
         elif isinstance(part, (torch.Tensor, str, range)):
             continue
@@ -165,30 +179,47 @@ def check_names(model):
             waiting.extend(part)
 
 
+def check_constants(module, found):
+    """Refuses a file whose constants `__init__` has filled with tensors."""
+    for name in found.constants:
+        if not plain(vars(module).get(name)):
+            raise Mismatch(f"the constant `{name}` of the file is no number and no text any more")
+    for one in found.classes:
+        for name, value in vars(vars(module)[one]).items():
+            if found.classes[one].attributes.get(name) == "scalar" and not plain(value):
+                raise Mismatch(f"the constant `{name}` of {one} is no number and no text any more")
+
+
 def plain(value):
     """True for numbers, text, types and devices, and lists of these."""
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, set, type({}.keys()), type({}.values()), type({}.items()))):
         return all(plain(each) for each in value)
-    return value is None or isinstance(value, (bool, int, float, str, torch.dtype, torch.device, torch.layout, torch.memory_format))
+    if isinstance(value, dict):
+        return plain(value.items())
+    if type(value).__name__ == "constexpr" and type(value).__module__.startswith("triton."):
+        return plain(value.value)
+    return value is None or value is ... or isinstance(value, PLAIN)
 
 
 class Candidate:
     def __init__(self):
-        self.kind = self.model = self.inputs = self.outputs = None
+        self.module = self.found = self.model = self.inputs = self.outputs = None
         self.parameters = []
         self.triton = None
 
     def load(self, order):
-        self.kind = load(order)
+        self.module, self.found = load(order)
         self.triton = worker_triton() if order["triton"] else None
 
     def build(self, order):
         """Makes a `ModelNew`, which must have the parameters and buffers of the reference, by name and shape."""
         arguments = order["init"]
         with torch.no_grad():
-            self.model = self.kind(**arguments) if isinstance(arguments, dict) else self.kind(*arguments)
+            kind = self.module.ModelNew
+            self.model = kind(**arguments) if isinstance(arguments, dict) else kind(*arguments)
         self.model.eval()
-        check_names(self.model)
+        check_names(self.model, self.found)
+        check_constants(self.module, self.found)
         found = {k: v for k, v in self.model.state_dict(keep_vars=True).items()}
         wanted = {p["name"]: p for p in order["parameters"]}
         if set(found) != set(wanted):

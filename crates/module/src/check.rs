@@ -18,13 +18,11 @@ use crate::error::Error;
 /// Where a jail shows these programs.
 pub(crate) const SCRIPTS_AT: &str = "/check";
 
-/// The names that candidates may use; the worker of candidates reads them, too.
-pub(crate) const RULES: &str = include_str!("../python/source_rules.py");
-
-/// The checking program and the compiling program for Triton: file names and texts.
-const SCRIPTS: [(&str, &str); 8] = [
+/// The checking program, whose findings the worker of candidates compares with what the program makes, and the compiling program for
+/// Triton: file names and texts.
+pub(crate) const SCRIPTS: [(&str, &str); 8] = [
     ("source_check.py", include_str!("../python/source_check.py")),
-    ("source_rules.py", RULES),
+    ("source_rules.py", include_str!("../python/source_rules.py")),
     ("source_cpp.py", include_str!("../python/source_cpp.py")),
     ("source_cuda.py", include_str!("../python/source_cuda.py")),
     ("source_body.py", include_str!("../python/source_body.py")),

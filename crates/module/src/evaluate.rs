@@ -88,11 +88,13 @@ impl Evaluator {
         for (name, text) in [
             ("jail/worker.py", worker::SCRIPT),
             ("jail/worker_triton.py", worker::TRITON_SCRIPT),
-            ("jail/source_rules.py", check::RULES),
             ("jail/cpuinfo", cpuinfo.as_str()),
             ("trusted/reference.py", reference::SCRIPT),
         ] {
             fs::write(files.path().join(name), text).map_err(&failed)?;
+        }
+        for (name, text) in check::SCRIPTS {
+            fs::write(files.path().join("jail").join(name), text).map_err(&failed)?;
         }
         check::write_scripts(&files.path().join("check"), &problem.reference())?;
         let mut rng = ChaCha8Rng::seed_from_u64(rand::rng().random());

@@ -1,0 +1,17 @@
+# expect: rebinding
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        numbers = []
+        self.numbers = numbers
+        numbers.append(torch.ones(4, 4))
+
+    def forward(self, x):
+        return extension.twice(self.numbers[0] @ self.numbers[0])

@@ -1,0 +1,18 @@
+# expect: cpp_memory_map
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r"""
+extern "C" int dl_iterate_phdr(void*, void*);
+torch::Tensor twice(torch::Tensor x) {
+    dl_iterate_phdr(nullptr, nullptr);
+    return x;
+}
+"""
+extension = load_inline(name="twice", cpp_sources=SOURCE, functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return extension.twice(x)

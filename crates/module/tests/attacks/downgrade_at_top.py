@@ -1,0 +1,12 @@
+# expect: module_statement
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+torch.set_float32_matmul_precision("medium")
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return extension.twice(x)

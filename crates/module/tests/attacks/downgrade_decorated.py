@@ -1,0 +1,12 @@
+# expect: decorator
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    @torch.autocast("cpu", dtype=torch.bfloat16)
+    def forward(self, x):
+        return extension.twice(x)

@@ -1,0 +1,16 @@
+# expect: forbidden_attribute
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features=8):
+        super().__init__()
+        torch.set_default_dtype(torch.float16)
+        self.weight = nn.Parameter(torch.zeros(features))
+
+    def forward(self, x):
+        return extension.twice(x)

@@ -1,0 +1,12 @@
+# expect: monkey_patch
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        torch.backends.cuda.matmul.allow_tf32 = True
+        return extension.twice(x)

@@ -1,0 +1,14 @@
+# expect: statement
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    def parts(self, x):
+        yield extension.twice(x)
+
+    def forward(self, x):
+        return self.parts(x)

@@ -1,0 +1,12 @@
+# expect: import
+import torch
+import torch.nn as nn
+import torch._lazy as lazy
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return extension.twice(x)

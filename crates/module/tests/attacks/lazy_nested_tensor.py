@@ -1,0 +1,11 @@
+# expect: torch_operator
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return torch.nested.nested_tensor([extension.twice(x)])

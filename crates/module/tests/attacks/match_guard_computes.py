@@ -1,0 +1,15 @@
+# expect: torch_operator
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        match x.shape[0]:
+            case 4:
+                return extension.twice(x)
+            case n if x * x is not None:
+                return extension.twice(x)

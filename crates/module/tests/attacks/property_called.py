@@ -1,0 +1,19 @@
+# expect: call
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+
+    @property
+    def product(self):
+        return self.linear
+
+    def forward(self, x):
+        return self.product(extension.twice(x))

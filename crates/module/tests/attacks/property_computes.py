@@ -1,0 +1,15 @@
+# expect: torch_operator
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    @property
+    def table(self):
+        return torch.arange(8).float().exp()
+
+    def forward(self, x):
+        return extension.twice(x + self.table)

@@ -177,6 +177,7 @@ impl Default for Settings {
             nats: String::new(),
             hosted: Vec::new(),
             start: None,
+            warm_start: Vec::new(),
         }
     }
 }

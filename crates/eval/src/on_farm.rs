@@ -134,7 +134,7 @@ fn references(
         problem: problem.id.clone(),
         permitted: TechniqueSet::all(),
         full: true,
-        source: problem.reference.clone(),
+        source: problem.reference_source.clone(),
     });
     let programs: Vec<Program> = programs.collect();
     let mut machines = Machines {

@@ -7,6 +7,8 @@
 //! the result in the same way. A program can tell such a call from the others only by looking at the inputs, and a
 //! program that looks at them and computes the right result is right.
 
+use std::time::{Duration, Instant};
+
 use flopsmith_problem::Distribution;
 use flopsmith_protocol::Failure;
 use rand::Rng;
@@ -17,8 +19,13 @@ use rand_chacha::ChaCha8Rng;
 use super::workload::{WorkloadTimer, own_fault};
 use crate::verify::cases::{Case, ReferenceProcesses};
 
-/// Cases that are held ready. No process meets a case twice.
+/// Cases of different kinds that are held ready. No process meets a case twice.
 const HELD: usize = 5;
+/// Cases of each certain kind, if drawing them takes no longer than [`DRAWING`]. A program that is wrong where one bit of its inputs
+/// permits it is right in half of the cases, so a certification with `n` of them finds it with a probability of 1 − 2⁻ⁿ.
+const OF_A_KIND: usize = 8;
+/// Time for cases beyond [`HELD`]: each is a call of the reference.
+const DRAWING: Duration = Duration::from_millis(250);
 /// The cases need at most about this much memory ...
 const MOST_BYTES: usize = 96 << 20;
 /// ... where each input and output takes this many times its size.
@@ -31,20 +38,31 @@ const RENEW_EVERY: u32 = 16;
 pub struct AdversarialCases {
     cases: Vec<Case>,
     measurements: u32,
+    /// True while a program is certified.
+    pub(super) certifies: bool,
 }
 
 impl AdversarialCases {
-    /// The calls of one measurement.
+    /// The calls of one measurement: all cases for a certification, otherwise one of each kind, by chance. Mirror images stay
+    /// together.
     pub fn calls(&self, rng: &mut ChaCha8Rng) -> AdversarialCalls<'_> {
-        let (mut certain, mut others): (Vec<&Case>, Vec<&Case>) = self
-            .cases
-            .iter()
+        let mut cases: Vec<&Case> = self.cases.iter().collect();
+        cases.shuffle(rng);
+        if !self.certifies {
+            let mut met = Vec::new();
+            cases.retain(|case| {
+                let kind = case.distribution;
+                let is_new = kind == Distribution::Checkered || !met.contains(&kind);
+                met.push(kind);
+                is_new
+            });
+        }
+        let (mut certain, mut others): (Vec<&Case>, Vec<&Case>) = cases
+            .into_iter()
             .partition(|case| is_certain(case.distribution));
         if certain.is_empty() {
             std::mem::swap(&mut certain, &mut others);
         }
-        certain.shuffle(rng);
-        others.shuffle(rng);
         AdversarialCalls {
             certain,
             others,
@@ -130,9 +148,16 @@ impl WorkloadTimer {
     fn draw_adversarial(&self, these: Option<Vec<Distribution>>) -> Result<Vec<Case>, Failure> {
         let mut rng = ChaCha8Rng::seed_from_u64(rand::rng().random());
         let bytes: usize = self.specification.arrays.iter().map(|a| a.bytes()).sum();
-        let held = (MOST_BYTES / (COPIES * bytes.max(1))).clamp(1, HELD);
-        let kinds =
-            these.unwrap_or_else(|| kinds(&self.problem.verify.distributions, held, &mut rng));
+        let room = (MOST_BYTES / (COPIES * bytes.max(1))).max(1);
+        let all = &self.problem.verify.distributions;
+        let (kinds, more) = match these {
+            Some(these) => (these, Vec::new()),
+            None => {
+                let kinds = kinds(all, room.min(HELD), &mut rng);
+                let more = repeated(&kinds, room);
+                (kinds, more)
+            }
+        };
         let start = |object: &[u8], entry: &str, name: &'static str| {
             self.start(object, entry, None).map_err(own_fault(name))
         };
@@ -152,9 +177,13 @@ impl WorkloadTimer {
         // The arrays of these cases lie at other places, so the places of the timed calls' arrays become bands first.
         self.arena.restore(&self.placement);
         let mut checkered: Option<u64> = None;
-        let cases = kinds
-            .into_iter()
-            .map(|kind| {
+        let began = Instant::now();
+        let needed = kinds.into_iter().map(|kind| (kind, true));
+        let more = more.into_iter().map(|kind| (kind, false));
+        let cases = needed
+            .chain(more)
+            .take_while(|(_, needed)| *needed || began.elapsed() < DRAWING)
+            .map(|(kind, _)| {
                 let fresh = rng.random();
                 let mirrored = checkered.filter(|_| kind == Distribution::Checkered);
                 if kind == Distribution::Checkered {
@@ -197,6 +226,18 @@ fn kinds(all: &[Distribution], held: usize, rng: &mut ChaCha8Rng) -> Vec<Distrib
     kinds
 }
 
+/// The kinds of further cases, for which there is `room` with those of `kinds`: each certain kind again and again, in turns.
+/// Checkered cases have a mirror image, which makes up for more of them.
+fn repeated(kinds: &[Distribution], room: usize) -> Vec<Distribution> {
+    let certain = kinds.iter().copied();
+    let certain: Vec<Distribution> = certain
+        .filter(|kind| is_certain(*kind) && *kind != Distribution::Checkered)
+        .collect();
+    let count = certain.len() * (OF_A_KIND - 1);
+    let turns = certain.into_iter().cycle().take(count);
+    turns.take(room.saturating_sub(kinds.len())).collect()
+}
+
 /// True for the kinds on which less exact methods fail.
 fn is_certain(kind: Distribution) -> bool {
     kind.is_uneven() && kind != Distribution::ZeroRows
@@ -206,6 +247,23 @@ fn is_certain(kind: Distribution) -> bool {
 mod tests {
     use super::*;
     use Distribution as D;
+
+    #[test]
+    fn certain_kinds_are_repeated_in_turns_as_far_as_there_is_room() {
+        let kinds = [
+            D::Checkered,
+            D::Checkered,
+            D::ScaledRows,
+            D::ScaledColumns,
+            D::Huge,
+        ];
+        let all = repeated(&kinds, 1000);
+        assert_eq!(all.len(), 2 * (OF_A_KIND - 1));
+        assert_eq!(all[..3], [D::ScaledRows, D::ScaledColumns, D::ScaledRows]);
+        assert_eq!(repeated(&kinds, 7), [D::ScaledRows, D::ScaledColumns]);
+        assert_eq!(repeated(&kinds, 3), []);
+        assert_eq!(repeated(&[D::Uniform, D::ZeroOne], 100), []);
+    }
 
     #[test]
     fn kinds_that_less_exact_methods_fail_by_come_first() {

@@ -230,7 +230,7 @@ fn programs_of_several_requests_are_with_the_workers_at_once_and_share_a_referen
                 "wrong" => wrong(),
                 _ => measured(10.0),
             };
-            world.decide(delivery, verdict).await;
+            Box::pin(world.decide(delivery, verdict)).await;
         }
         worker.close();
         runs
@@ -278,7 +278,7 @@ fn a_program_whose_run_is_gone_is_sent_again() {
         let next = tokio::time::timeout(LIMIT, worker.next());
         let delivery = next.await.unwrap().unwrap();
         let second = delivery.message().candidate.run.clone();
-        world.decide(delivery, measured(10.0)).await;
+        Box::pin(world.decide(delivery, measured(10.0))).await;
         worker.close();
         (first, second)
     });
@@ -348,7 +348,7 @@ fn a_restart_goes_on_with_what_the_workers_had_and_withdraws_the_old_run() {
                 delivery.done().await.unwrap();
                 continue;
             }
-            world.decide(delivery, measured(10.0)).await;
+            Box::pin(world.decide(delivery, measured(10.0))).await;
             break run;
         };
         worker.close();

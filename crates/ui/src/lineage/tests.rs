@@ -149,7 +149,8 @@ fn programs_that_are_left_stand_below_their_ancestors() {
     let problem = view.record(0).unwrap().unwrap().problem;
     let mut families = Families::of(&view, None, problem).unwrap();
     assert_eq!(families.numbers(), [5, 4, 3, 2, 1, 0]);
-    let cases: [(&[u64], &[(u64, u32, Option<u32>)]); 5] = [
+    type Kept<'a> = &'a [(u64, u32, Option<u32>)];
+    let cases: [(&[u64], Kept<'_>); 5] = [
         (&[2], &[(0, 0, None), (2, 0, Some(0))]),
         (&[0], &[(0, 0, None)]),
         (&[], &[]),

@@ -1,5 +1,4 @@
 //! References from which nothing can be learned are not admitted. Skipped without PyTorch.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Candidates of the shipped softmax, from the source to the verdict. Skipped without PyTorch.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

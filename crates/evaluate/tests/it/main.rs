@@ -1,0 +1,5 @@
+//! Modules of PyTorch from the source to the verdict. Skipped without PyTorch.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod admission;
+mod modules;

@@ -99,7 +99,7 @@ pub struct Report {
     pub timed_pairs: usize,
     /// Of these, answers whose fast program takes less time.
     pub faster_pairs: usize,
-    /// What all requests have cost.
+    /// Cost of all requests.
     pub spending: Spending,
 }
 

@@ -231,7 +231,7 @@ fn command(
     command
 }
 
-/// What a run of the driver printed, after at most 10 s.
+/// The output of a run of the driver, after at most 10 s.
 fn output(mut command: Command, cores: &[usize]) -> Option<String> {
     // A child inherits the allowed cores of the thread that starts it, and its threads inherit them from the child.
     let pinned = crate::pinning::Pinned::to_all(cores).ok()?;

@@ -47,7 +47,7 @@ const MIB: i64 = 1 << 20;
 /// `learner.micro_batch_tokens` by default.
 const MICRO: i64 = 2048;
 
-/// What a user has and wants.
+/// The GPU of a user and the lengths of prompts and answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     /// Memory of the GPU, bytes.
@@ -112,7 +112,7 @@ pub struct Way {
 /// A part of the memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// What it holds.
+    /// Its contents.
     pub what: &'static str,
     /// Bytes.
     pub bytes: i64,

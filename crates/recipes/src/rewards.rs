@@ -157,7 +157,7 @@ struct Bench {
     known: HashMap<String, (Fate, String)>,
 }
 
-/// What this machine evaluates answers with.
+/// The stages with which this machine evaluates answers.
 struct Stages {
     evaluator: Evaluator,
     verifier: Verifier,

@@ -60,7 +60,7 @@ pub struct Ways {
     pub machine_class: String,
 }
 
-/// What is evaluated, and how.
+/// The problems, and how their programs are evaluated.
 pub struct Order<'a> {
     /// Begins the name of the run.
     pub name: &'a str,
@@ -374,7 +374,7 @@ fn runtime() -> Result<Runtime> {
         .context("cannot start the async runtime")
 }
 
-/// What nodes have to know of the run.
+/// The specification by which nodes know the run.
 fn spec(
     run: &RunId,
     class: &MachineClass,

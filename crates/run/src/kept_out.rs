@@ -1,4 +1,4 @@
-//! What a training must not learn from: held-out problems, and others that have their nests.
+//! Problems that a training must not learn from: held-out ones, and others that have their nests.
 
 use flopsmith_actors::stream;
 use flopsmith_problem::Problem;

@@ -97,7 +97,7 @@ struct Run {
 /// An outcome, and the machine that measured it.
 type Reply = (Outcome, Option<MachineFacts>);
 
-/// What shows whether the cluster answers.
+/// The state of the cluster, for `/v1/health`.
 struct Pulse {
     /// Number of programs that the workers have.
     under_way: usize,
@@ -112,7 +112,7 @@ struct Pulse {
 pub struct ClusterHealth {
     /// Whether it answers.
     pub answers: bool,
-    /// What is wrong if it does not; null if it does.
+    /// The trouble if it does not; null if it does.
     pub why: Option<String>,
     /// The class of the machines that time the programs.
     pub machine_class: String,
@@ -383,7 +383,7 @@ impl Cluster {
         let thread = std::thread::Builder::new().name("run".into());
         let thread = thread.spawn(move || {
             let evaluated = farm.evaluate_stream(programs, &stopping, |reply, outcome, machine| {
-                // Whoever asked waits for it, unless the service ends.
+                // The request waits for it, unless the service ends.
                 let _ = reply.send((outcome, machine.cloned()));
                 Ok(())
             });

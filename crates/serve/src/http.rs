@@ -341,7 +341,7 @@ impl Form {
     }
 }
 
-/// What a request began.
+/// The order that a request began.
 enum Begun {
     Job(Arc<Job>),
     /// It is a dry run.

@@ -255,7 +255,7 @@ impl Service {
         self.quotas.check(holder, candidates, unix_ms())
     }
 
-    /// What a client's request would do if it were submitted now.
+    /// The effect that a client's request would have if it were submitted now.
     ///
     /// # Errors
     /// As [`Service::submit`].

@@ -262,7 +262,7 @@ impl<'a> Search<'a> {
         Ok(found.rows.len() < ROWS && Instant::now() < self.deadline)
     }
 
-    /// What it found among `of` places.
+    /// The places that it found among `of`.
     fn end(self, of: u64) -> Found {
         let searched = self.found.searched;
         Found {

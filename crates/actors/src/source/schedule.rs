@@ -190,7 +190,7 @@ impl Searching {
         Ok(nest_search(space, largest).into())
     }
 
-    /// What the space lacks before anything is tried, in one sentence, if it has the plain order of the loops only.
+    /// A sentence on the lack of the space, if it has the plain order of the loops only.
     pub fn lack(&self) -> Option<&'static str> {
         let Self::Nest(search) = self else {
             return None;

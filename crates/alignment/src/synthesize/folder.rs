@@ -117,7 +117,7 @@ impl Answer {
     }
 }
 
-/// What came of an answer: a line of `outcomes.jsonl`.
+/// The outcome of an answer: a line of `outcomes.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Outcome {
     /// The problem, or `synthetic`.
@@ -281,7 +281,7 @@ impl Folder {
         lines(&self.path.join(REQUESTS))
     }
 
-    /// What all requests so far have cost.
+    /// Cost of all requests so far.
     ///
     /// # Errors
     /// As [`Self::requests`].

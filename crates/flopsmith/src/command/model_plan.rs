@@ -11,7 +11,7 @@ use flopsmith_run::paths;
 
 use crate::args::Format;
 
-/// What a user has and wants, as typed.
+/// The GPU and the lengths, as a user types them.
 pub struct Asked<'a> {
     /// The folder of the model.
     pub folder: &'a Path,
@@ -117,7 +117,7 @@ fn describe(plan: &Plan, tasks: u32, group: u32, settings: Option<Vec<String>>) 
     }
 }
 
-/// What the way takes besides memory, or what to lower.
+/// The other costs of the way, or the settings to lower.
 fn advice(plan: &Plan, way: &Way) -> String {
     if way.fits {
         let again = match way.activation_checkpointing {

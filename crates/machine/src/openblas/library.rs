@@ -129,7 +129,7 @@ pub(super) fn version(config: &str) -> Option<String> {
         .then(|| version.to_owned())
 }
 
-/// The numbers of a version, which order versions. What follows a number counts nothing: `0.3.29.dev` is 0.3.29.
+/// The numbers of a version, which order versions. Text after a number does not count: `0.3.29.dev` is 0.3.29.
 fn numbers(version: &str) -> Vec<u64> {
     version
         .split('.')

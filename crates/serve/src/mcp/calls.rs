@@ -35,7 +35,7 @@ use crate::wire::{Answer, Candidate, Purpose, Request};
 /// Length of the longest text about a mistake, bytes.
 const LONGEST_WORDS: usize = 4000;
 
-/// What a question about a build is expected to use: one program, and the time of a build.
+/// The expected use of a question about a build: one program, and the time of a build.
 const QUESTION: Share = Share {
     programs: 1,
     time: Duration::from_secs(1),

@@ -619,7 +619,7 @@ fn each_token_has_a_budget_of_its_own() {
     let left = |result: &Value| result["structuredContent"]["budget"]["evaluations"].clone();
     assert_eq!(left(&ask(TOKEN, 1)), 0);
     assert_eq!(ask(TOKEN, 2)["isError"], true);
-    // What one token used is there for the other one.
+    // The budget of the other token is untouched.
     assert_eq!(left(&ask("fedcba9876543210", 3)), 0);
     assert_eq!(ask("fedcba9876543210", 4)["isError"], true);
     assert_eq!(*server.seen.lock().unwrap(), ["right 1", "right 3"]);

@@ -1,4 +1,4 @@
-//! What an agent tried: its conversations, and the tree of its programs by conditions.
+//! The attempts of an agent: its conversations, and the tree of its programs by conditions.
 
 use super::*;
 

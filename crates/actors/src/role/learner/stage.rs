@@ -62,7 +62,7 @@ impl From<flopsmith_learner::Error> for Unfit {
 
 impl Stage {
     /// The training of the model in `folder` on at most `cores` cores, in the state that `files` hold; a fresh training
-    /// if there are none. What the settings leave open is as usual on the device that they name.
+    /// if there are none. The device that the settings name decides the defaults.
     pub fn begin(
         folder: &Path,
         settings: &Settings,

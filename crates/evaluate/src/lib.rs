@@ -25,7 +25,7 @@ use flopsmith_machine::{Cores, openblas, pinning};
 use flopsmith_measure::verify::soundness::{self, Examined};
 use flopsmith_measure::{Calibration, Listener, Purpose, Sanitizers, Timer, Verifier};
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{Digest, Failure, Technique, TechniqueSet};
+use flopsmith_protocol::{CandidateFault, Digest, Failure, Technique, TechniqueSet};
 use flopsmith_sandbox::Sandbox;
 
 use draws::Draws;
@@ -255,8 +255,13 @@ impl Evaluator {
             Ok(built) => built,
         };
         let seed = self.draws.random();
-        let verified = verifier.verify_to(&built.object, seed, look.thoroughness());
         let openmp = built.techniques.contains(Technique::Openmp);
+        let verified = verifier
+            .verify_to(&built.object, seed, look.thoroughness())
+            .map_err(|failure| match openmp {
+                true => about_openmp(failure, &self.toolchain.version),
+                false => failure,
+            });
         let sizes = verified.as_ref().ok().and_then(|report| report.sizes);
         let looked = verified.and_then(|_| {
             let sanitizers = self.sanitizers.as_ref().filter(|_| look.sanitizes());
@@ -286,6 +291,23 @@ impl Evaluator {
             sizes,
             failed,
         }
+    }
+}
+
+/// Says why OpenMP is refused with clang: its library of OpenMP registers itself in shared memory when it starts, which no kernel
+/// may do.
+fn about_openmp(failure: Failure, compiler: &str) -> Failure {
+    match failure {
+        Failure::Candidate {
+            fault: fault @ CandidateFault::ForbiddenSyscall,
+            detail,
+        } if compiler.contains("clang") => Failure::Candidate {
+            fault,
+            detail: format!(
+                "{detail}; clang's library of OpenMP opens shared memory when it starts, which the jail refuses: compile programs with OpenMP by gcc"
+            ),
+        },
+        other => other,
     }
 }
 
@@ -358,6 +380,17 @@ mod tests {
         let error = made.err().expect("a module has no entry for a compiler");
         assert!(error.is_of_the_input(), "{error}");
         assert!(error.to_string().contains("module of PyTorch"), "{error}");
+    }
+
+    #[test]
+    fn a_refusal_of_openmp_by_clang_says_what_to_try() {
+        let refused = |fault| Failure::candidate(fault, "a call");
+        let said = |fault, compiler| about_openmp(refused(fault), compiler).to_string();
+        let syscall = CandidateFault::ForbiddenSyscall;
+        let debian = "Debian clang version 14.0.6";
+        assert!(said(syscall, debian).contains("compile programs with OpenMP by gcc"));
+        assert!(!said(syscall, "gcc (Debian 12.2.0-14) 12.2.0").contains("by gcc"));
+        assert!(!said(CandidateFault::WrongResult, debian).contains("by gcc"));
     }
 
     #[test]

@@ -305,7 +305,11 @@ fn nobody_is_blamed_for_not_sleeping_on_one_busy_core() {
                 Err(Failure::Candidate { fault, detail }) => {
                     panic!("an honest program is blamed: {fault:?}, {detail}")
                 }
-                Err(failure) => panic!("{failure}"),
+                // On the only core, the busy loop may keep a harness from starting in time. That blames nobody either.
+                Err(Failure::Unknown { detail, .. }) => {
+                    assert!(detail.contains("not ready in time"), "{detail}");
+                    eprintln!("{detail}");
+                }
             }
         }
         // Now and then the busy loop takes the core for its whole slice of some milliseconds before a process can sleep,

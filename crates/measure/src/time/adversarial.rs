@@ -21,8 +21,9 @@ use crate::verify::cases::{Case, ReferenceProcesses};
 
 /// Cases of different kinds that are held ready. No process meets a case twice.
 const HELD: usize = 5;
-/// Cases of each certain kind, if drawing them takes no longer than [`DRAWING`]. A program that is wrong where one bit of its inputs
-/// permits it is right in half of the cases, so a certification with `n` of them finds it with a probability of 1 − 2⁻ⁿ.
+/// Cases of each certain kind, if drawing them takes no longer than [`DRAWING`]. Each process meets one of them by chance. A program
+/// that is wrong where one bit of its inputs permits it is right in half of the cases, and the processes of a certification
+/// meet most of them.
 const OF_A_KIND: usize = 8;
 /// Time for cases beyond [`HELD`]: each is a call of the reference.
 const DRAWING: Duration = Duration::from_millis(250);
@@ -38,25 +39,20 @@ const RENEW_EVERY: u32 = 16;
 pub struct AdversarialCases {
     cases: Vec<Case>,
     measurements: u32,
-    /// True while a program is certified.
-    pub(super) certifies: bool,
 }
 
 impl AdversarialCases {
-    /// The calls of one measurement: all cases for a certification, otherwise one of each kind, by chance. Mirror images stay
-    /// together.
+    /// The calls of one process: one case of each kind, by chance. Mirror images stay together.
     pub fn calls(&self, rng: &mut ChaCha8Rng) -> AdversarialCalls<'_> {
         let mut cases: Vec<&Case> = self.cases.iter().collect();
         cases.shuffle(rng);
-        if !self.certifies {
-            let mut met = Vec::new();
-            cases.retain(|case| {
-                let kind = case.distribution;
-                let is_new = kind == Distribution::Checkered || !met.contains(&kind);
-                met.push(kind);
-                is_new
-            });
-        }
+        let mut met = Vec::new();
+        cases.retain(|case| {
+            let kind = case.distribution;
+            let is_new = kind == Distribution::Checkered || !met.contains(&kind);
+            met.push(kind);
+            is_new
+        });
         let (mut certain, mut others): (Vec<&Case>, Vec<&Case>) = cases
             .into_iter()
             .partition(|case| is_certain(case.distribution));

@@ -47,7 +47,7 @@ fn attacks_that_may_be_measured_are_as_slow_as_their_controls() {
 }
 
 /// The words for a gain over the control; none if there is none.
-fn gain(stages: &mut Stages, attack: &Program) -> Option<String> {
+pub fn gain(stages: &mut Stages, attack: &Program) -> Option<String> {
     let control = attack.control.clone().map(|source| Program {
         expected: Expected::Measured(None),
         ..attack.with_source(source)

@@ -224,7 +224,9 @@ fn a_sample_of_the_programs_that_run_ends_as_it_says() {
     for (program, look) in programs.into_iter().zip(looks) {
         let ended = stages.judge_after(look, program);
         log.line(&format!("{}: {}", program.name, words(&ended)));
-        if !program.expected.holds(&ended) {
+        if !program.expected.holds(&ended)
+            && !is_as_slow_as_its_control(&mut stages, program, &ended)
+        {
             let text = words(&ended);
             wrong.push(format!(
                 "{}: expected {}, was {text}",
@@ -256,6 +258,15 @@ fn a_sample_of_the_programs_that_run_ends_as_it_says() {
         wrong.len(),
         wrong.join("\n")
     );
+}
+
+/// True for a measured attack that is no faster than the same program without the attack. Plain loops, with which attacks are
+/// compared otherwise, may be a quarter slower than other builds of them.
+fn is_as_slow_as_its_control(stages: &mut Stages, program: &Program, ended: &Ended) -> bool {
+    matches!(ended.verdict, Verdict::Measured { .. })
+        && program.may_be_measured()
+        && program.control.is_some()
+        && controls::gain(stages, program).is_none()
 }
 
 #[test]

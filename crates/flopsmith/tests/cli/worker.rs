@@ -241,6 +241,12 @@ async fn the_workers_of_a_cluster_measure_the_programs_of_a_file() {
         command.args(["--cluster", "--nats", &cluster.url(), "--store", store]);
         command.output().unwrap()
     };
+    let mut alone = flopsmith();
+    alone.args(["dataset", "measure"]).arg(&file);
+    let alone = alone.args(["--machine-class", "x"]).output().unwrap();
+    assert_eq!(alone.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&alone.stderr);
+    assert!(said.contains("without --cluster"), "{said}");
     let refused = measure("");
     assert_eq!(refused.status.code(), Some(2));
     let said = String::from_utf8_lossy(&refused.stderr);

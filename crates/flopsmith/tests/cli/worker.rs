@@ -21,6 +21,8 @@ use crate::service::Service;
 /// The bucket of runs. It and [`version`] are spelled out here: `flopsmith-actors` would link libtorch, whose start costs each
 /// test of this program a third of a second.
 const RUNS: &str = "fs_runs";
+/// The first workload of dot: the others add time, and nothing that these tests look at.
+const FIRST_OF_DOT: &str = "n=200000";
 
 /// The version of the program under test, as a run says it.
 fn version() -> String {
@@ -238,6 +240,7 @@ async fn the_workers_of_a_cluster_measure_the_programs_of_a_file() {
     let measure = |store: &str| {
         let mut command = flopsmith();
         command.args(["dataset", "measure"]).arg(&file);
+        command.args(["--workload", FIRST_OF_DOT]);
         command.args(["--cluster", "--nats", &cluster.url(), "--store", store]);
         command.output().unwrap()
     };
@@ -286,6 +289,7 @@ fn evaluated_by_workers(cluster: &Cluster, programs: &[&str]) {
     let folder = cluster.folder.path().join("evaluation");
     let mut command = flopsmith();
     command.args(["eval", samples.to_str().unwrap(), "--problem", "dot"]);
+    command.args(["--workload", FIRST_OF_DOT]);
     command.args(["--format", "json", "--purpose", "screen", "--output"]);
     command
         .arg(&folder)
@@ -344,7 +348,7 @@ async fn a_service_leaves_its_programs_to_the_workers_of_a_cluster() {
     let reference = root().join("problems/dot/reference.c");
     let reference = std::fs::read_to_string(reference).unwrap();
     let wrong = "void dot(int n, const double *x, const double *y, double *result) { result[0] = x[0] + y[n - 1]; }";
-    let of = |source: &str| serde_json::json!({ "problem": "dot", "source": source });
+    let of = |source: &str| serde_json::json!({ "problem": "dot", "source": source, "workloads": [FIRST_OF_DOT] });
     let programs = [of(&reference), of(wrong), of("int x;")];
     let body = serde_json::json!({ "candidates": programs, "purpose": "screen" }).to_string();
     let lines = service.ask("POST /v1/evaluate", &body);

@@ -173,25 +173,26 @@ fn faster_than_memory() -> Arc<Problem> {
         ("problem.toml", "double *B);", "double *B, double *W);"),
         (
             "problem.toml",
-            "\n]\n\n[timed]",
-            "\n  { name = \"W\", element = \"f64\", role = \"inout\", shape = [\"98304\"], align = 64 },\n]\n\n[timed]",
+            "\n]\n\n[[timed]]",
+            "\n  { name = \"W\", element = \"f64\", role = \"inout\", shape = [\"98304\"], align = 64 },\n]\n\n[[timed]]",
         ),
         (
             "problem.toml",
-            "[timed]\nm = 512\nn = 512",
-            "[timed]\nm = 64\nn = 64",
+            "[[timed]]\nm = 512\nn = 512",
+            "[[timed]]\nm = 64\nn = 64",
         ),
         ("problem.toml", "2*m*n*8", "(m*n+98304)*8"),
         ("reference.c", "double *B)", "double *B, double *W)"),
         ("baseline.c", "double *B)", "double *B, double *W)"),
     ];
-    edited("transpose", |file, mut text| {
+    let edited = edited("transpose", |file, mut text| {
         for (_, words, others) in WORDS.iter().filter(|(of, ..)| *of == file) {
             assert_eq!(text.matches(words).count(), 1, "{words} in {file}");
             text = text.replace(words, others);
         }
         text
-    })
+    });
+    Arc::new(edited.only_first())
 }
 
 /// No other check sees it: nothing of those bytes need be read, so warm calls have no roof of memory.

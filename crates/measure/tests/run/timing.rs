@@ -96,7 +96,7 @@ fn paths_in_bytes() -> Arc<flopsmith_problem::Problem> {
     let reference = std::fs::read_to_string(shipped.join("reference.c")).unwrap();
     assert!(reference.contains(ints));
     let reference = format!("#include <stdint.h>\n{}", reference.replace(ints, bytes));
-    fixtures::edited("floyd_warshall", |file, mut text| {
+    let edited = fixtures::edited("floyd_warshall", |file, mut text| {
         if file != "problem.toml" {
             return reference.clone();
         }
@@ -107,14 +107,15 @@ fn paths_in_bytes() -> Arc<flopsmith_problem::Problem> {
                 "{ kind = \"distances\", high = \"1000000000\" }",
                 "{ kind = \"range\", low = \"1\", high = \"100\" }",
             ),
-            ("[timed]\nn = 160", "[timed]\nn = 192"),
+            ("[[timed]]\nn = 160", "[[timed]]\nn = 192"),
             ("2*n*n*4", "2*n*n"),
         ] {
             assert!(text.contains(from), "{from}");
             text = text.replace(from, to);
         }
         text
-    })
+    });
+    Arc::new(edited.only_first())
 }
 
 /// Vectors hold eight times as many bytes as doubles. Here the program does more than twice as many operations as the

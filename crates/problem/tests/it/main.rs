@@ -3,4 +3,5 @@
 mod arguments;
 mod broken;
 mod definitions;
+mod shipped_workloads;
 mod workloads;

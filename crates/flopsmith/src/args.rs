@@ -29,6 +29,7 @@ mod serve;
 mod store;
 mod top;
 mod ui;
+mod variables;
 mod worker;
 mod workloads;
 

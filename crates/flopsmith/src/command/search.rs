@@ -53,16 +53,16 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
         }
         Some(name) => {
             refuse_with_resume(&[
-                ("--set", !args.run.set.is_empty()),
+                ("--set (or FLOPSMITH_SEARCH_SET)", !args.run.set.is_empty()),
                 ("--seed (or FLOPSMITH_SEED)", args.seed.is_some()),
-                ("--evaluations", args.evaluations > 0),
-                ("--agent", args.agent),
-                ("--staged", args.staged),
-                ("--cold", args.cold),
-                ("--workload", !args.workloads.names.is_empty()),
-                ("--start", args.start.is_some()),
-                ("--max-source", args.max_source.is_some()),
-                ("--parameters", args.parameters.is_some()),
+                ("--evaluations (or FLOPSMITH_SEARCH_EVALUATIONS)", args.evaluations > 0),
+                ("--agent (or FLOPSMITH_SEARCH_AGENT)", args.agent),
+                ("--staged (or FLOPSMITH_SEARCH_STAGED)", args.staged),
+                ("--cold (or FLOPSMITH_SEARCH_COLD)", args.cold),
+                ("--workload (or FLOPSMITH_SEARCH_WORKLOAD)", !args.workloads.names.is_empty()),
+                ("--start (or FLOPSMITH_SEARCH_START)", args.start.is_some()),
+                ("--max-source (or FLOPSMITH_SEARCH_MAX_SOURCE)", args.max_source.is_some()),
+                ("--parameters (or FLOPSMITH_SEARCH_PARAMETERS)", args.parameters.is_some()),
             ])?;
             let prefix = prefix(&paths::any(&args.problem)?);
             let budget = args.budget.as_deref().map(durations::budget).transpose()?;

@@ -61,9 +61,9 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
         }
         Some(name) => {
             refuse_with_resume(&[
-                ("--set", !args.run.set.is_empty()),
+                ("--set (or FLOPSMITH_TRAIN_SET)", !args.run.set.is_empty()),
                 ("--seed (or FLOPSMITH_SEED)", args.seed.is_some()),
-                ("--workload", !args.workloads.names.is_empty()),
+                ("--workload (or FLOPSMITH_TRAIN_WORKLOAD)", !args.workloads.names.is_empty()),
             ])?;
             let prefix = format!("{stem}-");
             let (folder, mut settings) =

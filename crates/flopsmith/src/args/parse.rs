@@ -54,6 +54,13 @@ fn with_hint(
             variable_at_fault(&error, words, environment)
                 .map(|name| format!("this comes from the environment variable {name}"))
         }
+        ErrorKind::InvalidSubcommand => {
+            let word = match error.get(ContextKind::InvalidSubcommand) {
+                Some(ContextValue::String(word)) => word.as_str(),
+                _ => "",
+            };
+            without_libtorch(word, cfg!(feature = "torch"))
+        }
         ErrorKind::ArgumentConflict | ErrorKind::MissingRequiredArgument => {
             let set = variables_that_count(words, environment);
             (!set.is_empty()).then(|| {
@@ -70,6 +77,18 @@ fn with_hint(
         error.insert(ContextKind::Suggested, hint);
     }
     error
+}
+
+/// The commands that only a build with libtorch has.
+const OF_LIBTORCH: [&str; 6] = ["align", "dpa", "model", "reward-model", "rlpf", "sft"];
+
+/// The reason why this build has no command of this name, if another build has it.
+fn without_libtorch(word: &str, has_libtorch: bool) -> Option<String> {
+    (!has_libtorch && OF_LIBTORCH.contains(&word)).then(|| {
+        format!(
+            "this build has no libtorch, which `{word}` needs: use a build with the `torch` feature (`make build`)"
+        )
+    })
 }
 
 fn lacks_problem(error: &clap::Error) -> bool {
@@ -173,6 +192,24 @@ mod tests {
         for line in ["flopsmith bench a.c", "flopsmith search"] {
             let said = said(line, &[]);
             assert!(said.contains("tip: `flopsmith problem list`"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_needs_libtorch_is_no_unknown_one() {
+        let why = without_libtorch("model", false).unwrap();
+        assert!(why.contains("no libtorch") && why.contains("make build"), "{why}");
+        assert_eq!(without_libtorch("model", true), None);
+        assert_eq!(without_libtorch("modle", false), None);
+        let program = Args::program();
+        let known = |name: &&str| program.find_subcommand(name).is_some();
+        match cfg!(feature = "torch") {
+            true => assert!(OF_LIBTORCH.iter().all(known)),
+            false => {
+                assert!(!OF_LIBTORCH.iter().any(known));
+                let said = said("flopsmith model plan folder", &[]);
+                assert!(said.contains("no libtorch"), "{said}");
+            }
         }
     }
 

@@ -9,6 +9,13 @@ use std::ffi::OsString;
 use clap::builder::BoolishValueParser;
 use clap::{Arg, ArgAction, Command};
 
+/// Options with a variable of many commands that need another option in one command: the command, the option, and the one
+/// that it needs. A variable that is set for other commands must not make the command fail.
+const NEEDING: [(&str, &str, &str); 2] = [
+    ("synthesize", "compiler", "problem"),
+    ("synthesize", "allow_weaker_jail", "problem"),
+];
+
 /// Stands for every command in [`WITHOUT`].
 const ANY: &str = "*";
 
@@ -109,7 +116,8 @@ fn name_of(path: &str, long: &str) -> String {
 }
 
 /// Takes the variables away that must not count for these words of a command line: those that say `no`, which for clap
-/// would exclude other options all the same, and those of options that a typed one excludes.
+/// would exclude other options all the same, those of options that a typed one excludes, and those of [`NEEDING`] without
+/// the option that they need.
 pub fn settled(command: Command, words: &[OsString]) -> Command {
     let ignored = ignored(&command, words, &|name: &str| std::env::var_os(name));
     let command = command.mut_args(|option| {
@@ -149,7 +157,18 @@ fn ignored(
             let mut typed = typed.iter();
             typed.any(|other| excludes(option, other) || excludes(other, option))
         };
-        if is_switch && says_no(&value) || is_excluded() {
+        let lacks = |&(of, id, needed): &(&str, &str, &str)| {
+            let is_given = |id: &str| {
+                let mut options = command.get_arguments().filter(|o| o.get_id() == id);
+                options.any(|option| {
+                    let name = option.get_env().and_then(|name| name.to_str());
+                    is_typed(option, words) || name.is_some_and(|n| environment(n).is_some())
+                })
+            };
+            command.get_name() == of && option.get_id() == id && !is_given(needed)
+        };
+        let is_alone = NEEDING.iter().any(lacks);
+        if is_switch && says_no(&value) || is_excluded() || is_alone {
             ignored.push(option.get_id().as_str().to_owned());
         }
     }
@@ -300,6 +319,13 @@ mod tests {
         let bus = [("FLOPSMITH_NATS", "nats://broker:4222")];
         let typed = "flopsmith dead list --run old";
         assert_eq!(ignored(&["dead", "list"], typed, &bus), ["nats"]);
+        // The compiler of other commands is no mistake where no program runs.
+        let compiler = [("FLOPSMITH_COMPILER", "clang")];
+        let path = ["dataset", "synthesize"];
+        let line = "flopsmith dataset synthesize --endpoint e --output o";
+        assert_eq!(ignored(&path, line, &compiler), ["compiler"]);
+        let line = format!("{line} --problem dgemm");
+        assert_eq!(ignored(&path, &line, &compiler), none);
         // Without a variable that says no, the switch would exclude --raw.
         for (value, is_ignored) in [("0", true), ("False", true), ("off", true), ("1", false)] {
             let watch = [("FLOPSMITH_BENCH_WATCH", value)];

@@ -60,6 +60,11 @@ fn the_memory_of_a_model_is_planned_as_text_and_as_json() {
     );
     assert_eq!(plan["gpu_bytes"], 80u64 << 30);
     assert_eq!(plan["ways"].as_array().map(Vec::len), Some(3));
+    // The starter is smaller than a GiB.
+    assert!(!lines.contains(" 0.0 GiB") && lines.contains(" MiB"), "{lines}");
+    assert!(!lines.contains("0.00 billion"), "{lines}");
+    let none = run(&["model", "plan", STARTER, "--gpu", "1MiB"]);
+    assert_eq!(none.status.code(), Some(1), "{none:?}");
     let output = run(&["model", "plan", STARTER, "--context", "5000"]);
     assert_eq!(output.status.code(), Some(2));
     let words = String::from_utf8_lossy(&output.stderr);

@@ -359,9 +359,9 @@ fn is_address(url: &str) -> bool {
             let scheme = scheme.to_ascii_lowercase();
             SCHEMES.contains(&scheme.as_str()) && !rest.is_empty()
         }
-        None => url.rsplit_once(':').is_some_and(|(host, port)| {
-            !host.is_empty() && port.parse::<u16>().is_ok()
-        }),
+        None => url
+            .rsplit_once(':')
+            .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok()),
     }
 }
 
@@ -503,7 +503,9 @@ mod tests {
         ] {
             assert!(is_address(right), "{right}");
         }
-        for wrong in ["http://x", "garbage", "", "nats://", "s3://b", "x:", ":1", "x:y"] {
+        for wrong in [
+            "http://x", "garbage", "", "nats://", "s3://b", "x:", ":1", "x:y",
+        ] {
             assert!(!is_address(wrong), "{wrong}");
         }
     }
@@ -513,7 +515,10 @@ mod tests {
         for wrong in ["http://x", "garbage", "nats://a:4222,http://secret@x"] {
             let refused = Bus::connect(wrong).await;
             let said = refused.err().map(|e| e.to_string()).unwrap_or_default();
-            assert!(said.contains("nats://") && said.contains("tls://"), "{said}");
+            assert!(
+                said.contains("nats://") && said.contains("tls://"),
+                "{said}"
+            );
             assert!(said.contains("x`") || said.contains("garbage`"), "{said}");
             assert!(!said.contains("secret"), "{said}");
         }

@@ -290,12 +290,16 @@ impl Folder {
     /// another model finds an empty folder. A folder that [`Folder::open`] made is removed, too.
     pub fn discard_unless_begun(self) {
         let lines = [ANSWERS, OUTCOMES, REQUESTS].map(|name| self.path.join(name));
-        let is_empty = |path: &PathBuf| std::fs::metadata(path).map_or(true, |file| file.len() == 0);
+        let is_empty =
+            |path: &PathBuf| std::fs::metadata(path).map_or(true, |file| file.len() == 0);
         if !lines.iter().all(is_empty) {
             return;
         }
         // A file that cannot be removed is no reason to hide why the evaluation ended.
-        for path in lines.iter().chain(&[self.path.join(MACHINES), self.path.join(CONFIG)]) {
+        for path in lines
+            .iter()
+            .chain(&[self.path.join(MACHINES), self.path.join(CONFIG)])
+        {
             let _ = std::fs::remove_file(path);
         }
         if self.is_new {
@@ -559,11 +563,15 @@ pub(crate) mod tests {
             seed: 2,
             ..config()
         };
-        Folder::open(&path, &config()).unwrap().discard_unless_begun();
+        Folder::open(&path, &config())
+            .unwrap()
+            .discard_unless_begun();
         assert!(!path.exists());
         // The user's own folder stays.
         std::fs::create_dir(&path).unwrap();
-        Folder::open(&path, &config()).unwrap().discard_unless_begun();
+        Folder::open(&path, &config())
+            .unwrap()
+            .discard_unless_begun();
         assert!(std::fs::read_dir(&path).unwrap().next().is_none());
         let mut folder = Folder::open(&path, &other).unwrap();
         folder.add_answers(vec![answer("a", 1, None)]).unwrap();

@@ -284,7 +284,11 @@ mod tests {
         let about = place.path().join("run.json");
         std::fs::write(&about, serde_json::to_vec(&facts).unwrap()).unwrap();
         let error = of(&word).unwrap_err().to_string();
-        for part in ["is a search", "dataset run", "eval programs.jsonl --problem dot"] {
+        for part in [
+            "is a search",
+            "dataset run",
+            "eval programs.jsonl --problem dot",
+        ] {
             assert!(error.contains(part), "{part}: {error}");
         }
         std::fs::remove_file(about).unwrap();

@@ -187,10 +187,8 @@ pub fn notes(results: &Results) -> Vec<String> {
             .to_owned(),
     ];
     if results.models.iter().any(exceeds_roof) {
-        notes.push(
-            "of roof above 100 %: data that fit a cache may exceed a memory roof"
-                .to_owned(),
-        );
+        notes
+            .push("of roof above 100 %: data that fit a cache may exceed a memory roof".to_owned());
     }
     if let Some(most) = results.config.draws.iter().max().filter(|most| **most > 1) {
         notes.push(format!("k of the column speedup@k: {most}"));

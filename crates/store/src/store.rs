@@ -238,7 +238,8 @@ impl Store {
 
 /// Schemes that begin addresses of stores, and not names of folders.
 const SCHEMES: [&str; 14] = [
-    "s3", "s3a", "gs", "gcs", "az", "azure", "adl", "abfs", "abfss", "http", "https", "file", "memory", "ftp",
+    "s3", "s3a", "gs", "gcs", "az", "azure", "adl", "abfs", "abfss", "http", "https", "file",
+    "memory", "ftp",
 ];
 
 /// The scheme of an address, and the text after its colon. A path may look like an address: `a:b`.

@@ -59,7 +59,8 @@ impl OnFarm {
         Ok(Some(Ways {
             nats: named(&self.nats, "--nats", "FLOPSMITH_NATS")?,
             store: named(&self.store, "--store", "FLOPSMITH_STORE")?,
-            machine_class: told(&self.machine_class, "FLOPSMITH_MACHINE_CLASS").unwrap_or("local".into()),
+            machine_class: told(&self.machine_class, "FLOPSMITH_MACHINE_CLASS")
+                .unwrap_or("local".into()),
         }))
     }
 }

@@ -198,7 +198,10 @@ mod tests {
     #[test]
     fn a_command_that_needs_libtorch_is_no_unknown_one() {
         let why = without_libtorch("model", false).unwrap();
-        assert!(why.contains("no libtorch") && why.contains("make build"), "{why}");
+        assert!(
+            why.contains("no libtorch") && why.contains("make build"),
+            "{why}"
+        );
         assert_eq!(without_libtorch("model", true), None);
         assert_eq!(without_libtorch("modle", false), None);
         let program = Args::program();

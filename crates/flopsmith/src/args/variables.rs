@@ -4,7 +4,7 @@
 //! Every other option gets one here, with the names of its command and of itself: `FLOPSMITH_BENCH_SIZE` for `bench --size`.
 //! So a variable that is set for one command changes no other, and an option that is added later has a variable as well.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::builder::BoolishValueParser;
 use clap::{Arg, ArgAction, Command};
@@ -175,10 +175,10 @@ fn ignored(
     ignored
 }
 
-/// True for the words that clap reads as `false`.
-fn says_no(value: &OsString) -> bool {
+/// True for the words that clap reads as `false`, and for an empty variable.
+fn says_no(value: &OsStr) -> bool {
     let value = value.to_str().map(str::to_ascii_lowercase);
-    value.is_some_and(|value| ["0", "f", "false", "n", "no", "off"].contains(&value.as_str()))
+    value.is_some_and(|value| ["", "0", "f", "false", "n", "no", "off"].contains(&value.as_str()))
 }
 
 /// True if the option is among the words of a command line.
@@ -327,7 +327,7 @@ mod tests {
         let line = format!("{line} --problem dgemm");
         assert_eq!(ignored(&path, &line, &compiler), none);
         // Without a variable that says no, the switch would exclude --raw.
-        for (value, is_ignored) in [("0", true), ("False", true), ("off", true), ("1", false)] {
+        for (value, is_ignored) in [("0", true), ("False", true), ("", true), ("1", false)] {
             let watch = [("FLOPSMITH_BENCH_WATCH", value)];
             let found = ignored(&["bench"], "flopsmith bench a.c", &watch);
             assert_eq!(found == ["watch"], is_ignored, "{value}: {found:?}");

@@ -1,7 +1,6 @@
 //! Output for several programs, or for one with several results: a table, objects, or rows.
 
 use std::collections::BTreeSet;
-use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -9,7 +8,7 @@ use flopsmith_evaluate::Evaluated;
 use flopsmith_measure::{Chain, Chains, Purpose};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Measurement, Verdict};
-use flopsmith_run::console::{data, say};
+use flopsmith_run::console::{self, data, say};
 use flopsmith_run::exit;
 use flopsmith_run::interrupt;
 use serde_json::Value;
@@ -410,10 +409,9 @@ impl<'a> Several<'a> {
 
     /// Prints why programs were refused below a table.
     pub fn print_refusals(&self) {
-        // If stdout and stderr share a terminal, the reasons are above already, next to their programs.
-        let one_screen = io::stdout().is_terminal() && io::stderr().is_terminal();
+        // If stdout and stderr go to one place, the reasons are above already, next to their programs.
         let refusals = table::refusals(&self.result.rows);
-        if !refusals.is_empty() && !one_screen {
+        if !refusals.is_empty() && !console::has_one_place() {
             data("");
             refusals.iter().for_each(|line| data(line));
         }

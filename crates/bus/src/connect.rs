@@ -216,6 +216,12 @@ impl Bus {
     /// The client reconnects after a loss and tries without a time limit.
     pub async fn connect(options: impl Into<Options>) -> Result<Self> {
         let options = options.into();
+        // The client would look for a host of that name until the time is over.
+        if !options.url.split(',').all(|url| is_address(url.trim())) {
+            return Err(Error::Address {
+                url: options.shown(),
+            });
+        }
         let (reconnected, epoch) = watch::channel(0u64);
         let client = connect(&options, reconnected).await?;
         let version = client.server_info().version;
@@ -340,6 +346,22 @@ impl Bus {
 
     pub(crate) fn private(&self) -> Option<&AtomicBool> {
         self.0.options.private.as_deref()
+    }
+}
+
+/// The schemes of addresses of NATS servers.
+const SCHEMES: [&str; 4] = ["nats", "tls", "ws", "wss"];
+
+/// True for `SCHEME://HOST…` and for `HOST:PORT`. A word alone is more likely a mistake than a host.
+fn is_address(url: &str) -> bool {
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let scheme = scheme.to_ascii_lowercase();
+            SCHEMES.contains(&scheme.as_str()) && !rest.is_empty()
+        }
+        None => url
+            .rsplit_once(':')
+            .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok()),
     }
 }
 
@@ -468,6 +490,39 @@ fn readable(path: &Path) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_have_a_scheme_of_nats_or_a_port() {
+        for right in [
+            "nats://broker:4222",
+            "tls://broker",
+            "TLS://broker:4222",
+            "wss://broker/nats",
+            "broker:4222",
+            "nats://[::1]:4222",
+        ] {
+            assert!(is_address(right), "{right}");
+        }
+        for wrong in [
+            "http://x", "garbage", "", "nats://", "s3://b", "x:", ":1", "x:y",
+        ] {
+            assert!(!is_address(wrong), "{wrong}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_wrong_address_is_refused_at_once_with_the_schemes_that_exist() {
+        for wrong in ["http://x", "garbage", "nats://a:4222,http://secret@x"] {
+            let refused = Bus::connect(wrong).await;
+            let said = refused.err().map(|e| e.to_string()).unwrap_or_default();
+            assert!(
+                said.contains("nats://") && said.contains("tls://"),
+                "{said}"
+            );
+            assert!(said.contains("x`") || said.contains("garbage`"), "{said}");
+            assert!(!said.contains("secret"), "{said}");
+        }
+    }
 
     #[test]
     fn credentials_are_never_shown() {

@@ -22,6 +22,14 @@ pub enum Error {
         #[source]
         source: Cause,
     },
+    /// The address is not that of a NATS server.
+    #[error(
+        "`{url}` is no address of a NATS server: write nats://HOST:4222, tls://HOST:4222 for a server with TLS, or ws:// or wss:// for one behind a web server; separate several by commas"
+    )]
+    Address {
+        /// The address without credentials.
+        url: String,
+    },
     /// A file with credentials or certificates cannot be used.
     #[error("{} cannot be used as a file of credentials, keys or certificates", path.display())]
     KeyFile {

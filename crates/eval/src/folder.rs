@@ -246,6 +246,8 @@ pub struct Folder {
     machines: File,
     /// Its lock ends with this value.
     _locked: File,
+    /// True if there was no such folder before.
+    is_new: bool,
 }
 
 impl Folder {
@@ -255,6 +257,7 @@ impl Folder {
     /// Wrong usage: the folder holds something else, an evaluation with another configuration, or one that another
     /// process works on.
     pub fn open(path: &Path, config: &Config) -> Result<Self> {
+        let is_new = !path.exists();
         let locked = continued::claim(path, "evaluation", config, |path, text| {
             parsed(path, text).map(|_| ())
         })?;
@@ -270,6 +273,7 @@ impl Folder {
             outcomes,
             machines,
             _locked: locked,
+            is_new,
             evaluation,
         };
         let (answers, outcomes) = (folder.there.len(), folder.evaluation.outcomes.len());
@@ -280,6 +284,27 @@ impl Folder {
             ));
         }
         Ok(folder)
+    }
+
+    /// Removes the configuration if the folder has no answer, no outcome and no request: nothing is lost, and an evaluation of
+    /// another model finds an empty folder. A folder that [`Folder::open`] made is removed, too.
+    pub fn discard_unless_begun(self) {
+        let lines = [ANSWERS, OUTCOMES, REQUESTS].map(|name| self.path.join(name));
+        let is_empty =
+            |path: &PathBuf| std::fs::metadata(path).map_or(true, |file| file.len() == 0);
+        if !lines.iter().all(is_empty) {
+            return;
+        }
+        // A file that cannot be removed is no reason to hide why the evaluation ended.
+        for path in lines
+            .iter()
+            .chain(&[self.path.join(MACHINES), self.path.join(CONFIG)])
+        {
+            let _ = std::fs::remove_file(path);
+        }
+        if self.is_new {
+            let _ = std::fs::remove_dir(&self.path);
+        }
     }
 
     /// Its content.
@@ -528,6 +553,31 @@ pub(crate) mod tests {
             error.contains("line 1 of") && error.contains(ANSWERS),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_folder_without_an_answer_is_free_for_another_model() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("out");
+        let other = Config {
+            seed: 2,
+            ..config()
+        };
+        Folder::open(&path, &config())
+            .unwrap()
+            .discard_unless_begun();
+        assert!(!path.exists());
+        // The user's own folder stays.
+        std::fs::create_dir(&path).unwrap();
+        Folder::open(&path, &config())
+            .unwrap()
+            .discard_unless_begun();
+        assert!(std::fs::read_dir(&path).unwrap().next().is_none());
+        let mut folder = Folder::open(&path, &other).unwrap();
+        folder.add_answers(vec![answer("a", 1, None)]).unwrap();
+        folder.discard_unless_begun();
+        assert_eq!(Evaluation::read(&path).unwrap().answers.len(), 1);
+        assert!(Folder::open(&path, &config()).is_err());
     }
 
     #[test]

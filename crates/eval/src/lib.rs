@@ -193,25 +193,39 @@ pub fn evaluated(order: &Order) -> Result<Option<Results>> {
         .iter()
         .for_each(|line| say(line));
     let mut folder = Folder::open(&order.output, &config)?;
+    let results = evaluated_in(order, given, &mut folder);
+    // A model that cannot be loaded must not keep the folder from the next one.
+    if !matches!(results, Ok(Some(_))) {
+        folder.discard_unless_begun();
+    }
+    results
+}
+
+/// Lets the models answer in their folder; `given` are the answers of files.
+fn evaluated_in(
+    order: &Order,
+    given: Vec<Vec<Answer>>,
+    folder: &mut Folder,
+) -> Result<Option<Results>> {
     let listening = interrupt::Watch::start()?;
     let stopped = listening.asked();
     // A missing key is found before a model has worked for an hour.
     for model in &order.models {
-        endpoint::check(order, model, &folder)?;
+        endpoint::check(order, model, folder)?;
     }
     // Answers come before all measurements: a policy would disturb them.
     for (model, given) in order.models.iter().zip(given) {
         let done = match &model.kind {
-            Kind::Samples(_) => folder.add_answers(missing(&folder, given)).map(|()| true),
-            Kind::Schedules => schedules::answer(order, model, &mut folder).map(|()| true),
-            Kind::Folder(path) => policy_answers(order, model, path, &mut folder, stopped),
-            Kind::Endpoint(of) => endpoint::answer(order, model, of, &mut folder, stopped),
+            Kind::Samples(_) => folder.add_answers(missing(folder, given)).map(|()| true),
+            Kind::Schedules => schedules::answer(order, model, folder).map(|()| true),
+            Kind::Folder(path) => policy_answers(order, model, path, folder, stopped),
+            Kind::Endpoint(of) => endpoint::answer(order, model, of, folder, stopped),
         };
         if !done? {
             return Ok(None);
         }
     }
-    let troubles = match evaluation::run(order, &mut folder, stopped) {
+    let troubles = match evaluation::run(order, folder, stopped) {
         // Ctrl-c also reaches the measured process, so a failure after a stop request has no meaning.
         _ if stopped.is_cancelled() => return Ok(None),
         troubles => troubles?,

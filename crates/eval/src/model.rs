@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result};
-use flopsmith_config::Endpoint;
+use flopsmith_config::{Endpoint, Job};
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::usage;
-use flopsmith_run::{export, paths};
+use flopsmith_run::folder::job_name;
+use flopsmith_run::{export, paths, shell};
 
 /// The word that stands for the schedule space.
 pub const SCHEDULES: &str = "schedule";
@@ -90,6 +91,9 @@ impl Model {
         if let Kind::Folder(path) = &found.kind
             && !path.is_dir()
         {
+            if let Some(error) = path.parent().and_then(of_search) {
+                return Err(error);
+            }
             return Err(usage(format!(
                 "the run `{word}` has no trained model ({}), which `flopsmith train` writes at its end; end the run (--resume), or name another model",
                 path.display()
@@ -161,6 +165,27 @@ impl Model {
             Kind::Folder(_) | Kind::Samples(_) | Kind::Schedules => None,
         }
     }
+}
+
+/// The error for the folder of a search, which has programs and no model; none for other runs.
+fn of_search(run: &Path) -> Option<Error> {
+    let facts = flopsmith_run::folder::read_facts(run).ok()?;
+    if facts.job != job_name(Job::Search) {
+        return None;
+    }
+    let problem = match facts.problem.as_str() {
+        "" => "NAME",
+        problem => problem,
+    };
+    let (program, run, problem) = (
+        shell::program(),
+        shell::quoted(&run.display().to_string()),
+        shell::quoted(problem),
+    );
+    Some(usage(format!(
+        "{run} is a search, which has programs and no model; evaluate its programs by `{program} dataset run {run} > programs.jsonl` and then \
+         `{program} eval programs.jsonl --problem {problem}`, or time the best one by `{program} bench {run}/best.c --problem {problem}`"
+    )))
 }
 
 fn kind(word: &str) -> Option<Kind> {
@@ -250,6 +275,23 @@ mod tests {
         let error = of(&word).unwrap_err();
         assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
         assert!(error.to_string().contains("no trained model"), "{error:#}");
+        // A search has none, and never will.
+        let facts = flopsmith_run::summary::Facts {
+            job: "search".into(),
+            problem: "dot".into(),
+            ..Default::default()
+        };
+        let about = place.path().join("run.json");
+        std::fs::write(&about, serde_json::to_vec(&facts).unwrap()).unwrap();
+        let error = of(&word).unwrap_err().to_string();
+        for part in [
+            "is a search",
+            "dataset run",
+            "eval programs.jsonl --problem dot",
+        ] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        std::fs::remove_file(about).unwrap();
         let trained = place.path().join("model");
         std::fs::create_dir(&trained).unwrap();
         let model = of(&word).unwrap();

@@ -152,6 +152,21 @@ mod tests {
     }
 
     #[test]
+    fn a_share_above_the_roof_is_explained() {
+        let told = |share: f64| {
+            let mut fast = outcome("fast", State::Measured, 0.0);
+            fast.reference.share_of_roof = Some(share);
+            let answers = vec![answer("a", 1, Some("fast"))];
+            let results = Results::of(&evaluation(answers, vec![fast]), Troubles::new());
+            tell::lines(&results).join("\n")
+        };
+        // The program is half as fast as the reference.
+        let explained = "of roof above 100 %";
+        assert!(told(9.0).contains(explained), "{}", told(9.0));
+        assert!(!told(0.1).contains(explained), "{}", told(0.1));
+    }
+
+    #[test]
     fn tables_name_every_answer_that_failed() {
         let results = results();
         let text = tell::lines(&results).join("\n");

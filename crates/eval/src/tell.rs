@@ -186,6 +186,10 @@ pub fn notes(results: &Results) -> Vec<String> {
         "of roof, SOL: share of the roof, and score between 0.5 at the reference and 1 at the roof; answers that fail count 0"
             .to_owned(),
     ];
+    if results.models.iter().any(exceeds_roof) {
+        notes
+            .push("of roof above 100 %: data that fit a cache may exceed a memory roof".to_owned());
+    }
     if let Some(most) = results.config.draws.iter().max().filter(|most| **most > 1) {
         notes.push(format!("k of the column speedup@k: {most}"));
     }
@@ -264,6 +268,17 @@ pub fn notes(results: &Results) -> Vec<String> {
         notes.push(format!("{problem}: nothing could be evaluated: {why}"));
     }
     notes
+}
+
+/// True if a share of the roof that the tables show is above 1.
+fn exceeds_roof(judged: &Judged) -> bool {
+    let levels = [&judged.suites, &judged.kinds, &judged.problems];
+    let groups = levels.into_iter().flatten();
+    let mut groups = std::iter::once(&judged.all).chain(groups);
+    groups.any(|group| {
+        let share = group.number(Metric::ShareOfRoof);
+        share.is_some_and(|share| share.value > 1.0)
+    })
 }
 
 /// A reason with its example on one line.

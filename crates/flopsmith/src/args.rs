@@ -29,6 +29,7 @@ mod serve;
 mod store;
 mod top;
 mod ui;
+mod variables;
 mod worker;
 mod workloads;
 
@@ -742,9 +743,9 @@ pub enum Model {
 /// `flopsmith config`.
 #[derive(Debug, Subcommand)]
 pub enum Config {
-    /// Check a configuration and print it with every default
+    /// Check a configuration of `train`, or a recipe of `align`, and print it with every default
     Check {
-        /// The configuration file.
+        /// The configuration or the recipe.
         config: PathBuf,
         /// Override one setting, e.g. --set group_size=16; may be repeated.
         #[arg(long = "set", value_name = "KEY=VALUE")]

@@ -44,7 +44,11 @@ fn is_usage(error: &anyhow::Error) -> bool {
     error.chain().any(|e| {
         let evaluate = e.downcast_ref::<flopsmith_evaluate::Error>();
         let module = e.downcast_ref::<flopsmith_module::Error>();
+        let store = e.downcast_ref::<flopsmith_store::Error>();
+        let bus = e.downcast_ref::<flopsmith_bus::Error>();
         e.is::<Usage>()
+            || store.is_some_and(flopsmith_store::Error::is_of_the_input)
+            || matches!(bus, Some(flopsmith_bus::Error::Address { .. }))
             || module.is_some_and(flopsmith_module::Error::is_of_the_input)
             || evaluate.is_some_and(flopsmith_evaluate::Error::is_of_the_input)
     })

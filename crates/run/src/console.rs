@@ -1,6 +1,9 @@
 //! Output of commands: data on stdout, messages on stderr; and errors that the user can correct.
 
-use std::io::{self, ErrorKind, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -85,7 +88,39 @@ pub fn table(columns: &[Column<'_>], rows: impl IntoIterator<Item = Vec<String>>
     lines.map(|line| line.trim_end().to_owned()).collect()
 }
 
+/// True if stdout and stderr go to the same terminal, file or pipe, where a reader sees both.
+pub fn has_one_place() -> bool {
+    let (out, err) = (io::stdout(), io::stderr());
+    out.is_terminal() && err.is_terminal() || are_same(out.as_fd(), err.as_fd())
+}
+
+/// True if both descriptors are of one file; false if that cannot be found out.
+fn are_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
+    let place = |of: BorrowedFd<'_>| {
+        let found = File::from(of.try_clone_to_owned().ok()?).metadata().ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    let one = place(one);
+    one.is_some() && one == place(other)
+}
+
 /// Writes a message line to stderr.
 pub fn say(line: &str) {
     write(io::stderr(), line);
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_of_one_file_have_one_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| File::create(folder.path().join(name)).unwrap();
+        let (one, again, other) = (file("a"), file("a"), file("b"));
+        assert!(are_same(one.as_fd(), again.as_fd()));
+        assert!(are_same(one.as_fd(), one.try_clone().unwrap().as_fd()));
+        assert!(!are_same(one.as_fd(), other.as_fd()));
+    }
 }

@@ -14,6 +14,18 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The address lacks the slashes after its scheme.
+    #[error(
+        "`{url}` does not name a store: two slashes follow a scheme, as in {scheme}://{rest}; a folder of this name is ./{url}"
+    )]
+    Slashes {
+        /// The address that was given.
+        url: String,
+        /// Its scheme.
+        scheme: String,
+        /// The text that belongs after the two slashes.
+        rest: String,
+    },
     /// The local folder cannot be created, or the path is no folder.
     #[error("`{path}` cannot be used as the store's folder")]
     Folder {
@@ -199,6 +211,11 @@ impl Error {
             source if is_skewed(&source) => Error::Clock { place },
             source => Error::Read { place, source },
         }
+    }
+
+    /// True if the address itself is wrong, so that its user can correct it.
+    pub fn is_of_the_input(&self) -> bool {
+        matches!(self, Error::Url { .. } | Error::Slashes { .. })
     }
 
     /// True if the content itself is missing or damaged. False if only the access to it failed.

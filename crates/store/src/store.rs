@@ -53,9 +53,26 @@ impl Store {
         url_or_path: &str,
         settings: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, Error> {
-        let url = match Url::parse(url_or_path) {
-            // The parser accepts a path with a colon as a URL. An address without `//` is meant as a path.
-            Ok(url) if url_or_path.contains("://") => url,
+        let url = match scheme(url_or_path) {
+            Some((_, rest)) if rest.starts_with("//") => {
+                Url::parse(url_or_path).map_err(|source| Error::Url {
+                    url: url_or_path.to_owned(),
+                    source: source.into(),
+                })?
+            }
+            // A folder of this name would be the last that its user expects.
+            Some((scheme, rest)) if SCHEMES.contains(&scheme.to_ascii_lowercase().as_str()) => {
+                return Err(Error::Slashes {
+                    url: url_or_path.to_owned(),
+                    scheme: scheme.to_owned(),
+                    // The path of a file is absolute.
+                    rest: match scheme.eq_ignore_ascii_case("file") {
+                        true => rest.to_owned(),
+                        false => rest.trim_start_matches('/').to_owned(),
+                    },
+                });
+            }
+            // The names of other folders may have a colon.
             _ => return Self::folder(FsPath::new(url_or_path)),
         };
         if url.scheme() == "file" {
@@ -217,6 +234,20 @@ impl Store {
         }
         Ok(bytes)
     }
+}
+
+/// Schemes that begin addresses of stores, and not names of folders.
+const SCHEMES: [&str; 14] = [
+    "s3", "s3a", "gs", "gcs", "az", "azure", "adl", "abfs", "abfss", "http", "https", "file",
+    "memory", "ftp",
+];
+
+/// The scheme of an address, and the text after its colon. A path may look like an address: `a:b`.
+fn scheme(address: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = address.split_once(':')?;
+    let begins = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    (begins && scheme.chars().all(is_name)).then_some((scheme, rest))
 }
 
 /// `artifacts/ab/cdef…`: the first two digits name a folder, which keeps the folders small.

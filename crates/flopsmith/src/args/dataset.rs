@@ -135,7 +135,7 @@ pub struct Synthesize {
     /// Ask for programs for this problem, by name or folder; may be repeated.
     #[arg(long, value_name = "PROBLEM")]
     pub problem: Vec<String>,
-    /// The workloads, which each problem must have.
+    /// The workloads, which each problem must have. Only with --problem.
     #[command(flatten)]
     pub workloads: Workloads,
     /// Write the programs of a problem as answers to its full prompt instead of the starter model's short one.
@@ -157,11 +157,21 @@ pub struct Synthesize {
     /// Seed of the answers and of the pieces of code.
     #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     pub seed: u64,
-    /// Compile with this C compiler: gcc, clang or a path.
-    #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
+    /// Compile with this C compiler: gcc, clang or a path. Only with --problem: other programs do not run.
+    #[arg(
+        long,
+        default_value = "gcc",
+        env = "FLOPSMITH_COMPILER",
+        requires = "problem"
+    )]
     pub compiler: String,
-    /// Run the programs even where the jail gives less than its full protection.
-    #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = clap::builder::BoolishValueParser::new())]
+    /// Run the programs even where the jail gives less than its full protection. Only with --problem.
+    #[arg(
+        long,
+        env = "FLOPSMITH_ALLOW_WEAKER_JAIL",
+        requires = "problem",
+        value_parser = clap::builder::BoolishValueParser::new()
+    )]
     pub allow_weaker_jail: bool,
     /// Print the result in this format.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]

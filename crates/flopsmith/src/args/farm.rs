@@ -18,7 +18,8 @@ pub struct OnFarm {
     /// FLOPSMITH_STORE may name it instead.
     #[arg(long, value_name = "PLACE")]
     pub store: Option<String>,
-    /// The class of the machines that time the programs (their `worker --class`); `local` when left out. Only with --cluster.
+    /// The class of the machines that time the programs (their `worker --class`); `local` when left out. Only with --cluster;
+    /// FLOPSMITH_MACHINE_CLASS may name it instead.
     #[arg(long, value_name = "CLASS")]
     pub machine_class: Option<String>,
 }
@@ -43,10 +44,13 @@ impl OnFarm {
                 None => Ok(None),
             };
         }
-        let named = |given: &Option<String>, flag: &str, variable: &str| {
+        let told = |given: &Option<String>, variable: &str| {
             // Typed arguments take precedence over the environment.
             let given = given.clone().or_else(|| std::env::var(variable).ok());
-            given.filter(|way| !way.is_empty()).ok_or_else(|| {
+            given.filter(|way| !way.is_empty())
+        };
+        let named = |given: &Option<String>, flag: &str, variable: &str| {
+            told(given, variable).ok_or_else(|| {
                 usage(format!(
                     "--cluster (or FLOPSMITH_CLUSTER) needs {flag} (or {variable}); name the cluster's, or leave --cluster out"
                 ))
@@ -55,7 +59,8 @@ impl OnFarm {
         Ok(Some(Ways {
             nats: named(&self.nats, "--nats", "FLOPSMITH_NATS")?,
             store: named(&self.store, "--store", "FLOPSMITH_STORE")?,
-            machine_class: self.machine_class.clone().unwrap_or("local".into()),
+            machine_class: told(&self.machine_class, "FLOPSMITH_MACHINE_CLASS")
+                .unwrap_or("local".into()),
         }))
     }
 }

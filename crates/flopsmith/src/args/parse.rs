@@ -6,9 +6,14 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
-use super::Args;
+use super::{Args, variables};
 
 impl Args {
+    /// The program with all its commands and options, each with its variable.
+    pub fn program() -> clap::Command {
+        variables::added(Self::command())
+    }
+
     /// Reads the command line of this process. True if programs read the result, as JSON. A mistake is reported on
     /// stderr and ends the process with exit code 2.
     pub fn read() -> (Self, bool) {
@@ -19,8 +24,9 @@ impl Args {
     }
 
     pub(super) fn of(words: &[OsString]) -> Result<(Self, bool), clap::Error> {
-        let matches = Self::command().try_get_matches_from(words)?;
-        let args = Self::from_arg_matches(&matches).map_err(|e| e.format(&mut Self::command()))?;
+        let program = variables::settled(Self::program(), words);
+        let matches = program.try_get_matches_from(words)?;
+        let args = Self::from_arg_matches(&matches).map_err(|e| e.format(&mut Self::program()))?;
         Ok((args, wants_json(&matches)))
     }
 }
@@ -48,6 +54,22 @@ fn with_hint(
             variable_at_fault(&error, words, environment)
                 .map(|name| format!("this comes from the environment variable {name}"))
         }
+        ErrorKind::InvalidSubcommand => {
+            let word = match error.get(ContextKind::InvalidSubcommand) {
+                Some(ContextValue::String(word)) => word.as_str(),
+                _ => "",
+            };
+            without_libtorch(word, cfg!(feature = "torch"))
+        }
+        ErrorKind::ArgumentConflict | ErrorKind::MissingRequiredArgument => {
+            let set = variables_that_count(words, environment);
+            (!set.is_empty()).then(|| {
+                format!(
+                    "environment variables count as options, and these are set: {}",
+                    set.join(", ")
+                )
+            })
+        }
         _ => None,
     };
     if let Some(hint) = hint {
@@ -55,6 +77,18 @@ fn with_hint(
         error.insert(ContextKind::Suggested, hint);
     }
     error
+}
+
+/// The commands that only a build with libtorch has.
+const OF_LIBTORCH: [&str; 6] = ["align", "dpa", "model", "reward-model", "rlpf", "sft"];
+
+/// The reason why this build has no command of this name, if another build has it.
+fn without_libtorch(word: &str, has_libtorch: bool) -> Option<String> {
+    (!has_libtorch && OF_LIBTORCH.contains(&word)).then(|| {
+        format!(
+            "this build has no libtorch, which `{word}` needs: use a build with the `torch` feature (`make build`)"
+        )
+    })
 }
 
 fn lacks_problem(error: &clap::Error) -> bool {
@@ -86,18 +120,54 @@ fn variable_at_fault(
     if typed {
         return None;
     }
-    let name = variable_of(&Args::command(), flag)?;
+    let name = variable_of(&Args::program(), words, flag)?;
     (environment(&name)? == *value).then_some(name)
 }
 
-/// The variable of a flag, in whichever command has it: no flag has two.
-fn variable_of(command: &clap::Command, flag: &str) -> Option<String> {
+/// The commands that the words name, from the program to the innermost one.
+fn named<'a>(program: &'a clap::Command, words: &[OsString]) -> Vec<&'a clap::Command> {
+    let mut last = program;
+    let mut named = vec![program];
+    for word in words.iter().skip(1) {
+        if let Some(inner) = last.find_subcommand(word) {
+            named.push(inner);
+            last = inner;
+        }
+    }
+    named
+}
+
+/// The variable of a flag in the innermost command of a line that has the flag.
+fn variable_of(program: &clap::Command, words: &[OsString], flag: &str) -> Option<String> {
     let long = flag.strip_prefix("--")?;
-    let own = command
-        .get_arguments()
-        .filter(|a| a.get_long() == Some(long))
-        .find_map(|a| a.get_env()?.to_str().map(str::to_owned));
-    own.or_else(|| command.get_subcommands().find_map(|c| variable_of(c, flag)))
+    let commands = named(program, words);
+    let mut options = commands.iter().rev().flat_map(|c| c.get_arguments());
+    let option = options.find(|a| a.get_long() == Some(long))?;
+    option.get_env()?.to_str().map(str::to_owned)
+}
+
+/// The variables with the name of the innermost command of a line that are set and take the place of options that are not
+/// typed.
+fn variables_that_count(
+    words: &[OsString],
+    environment: impl Fn(&str) -> Option<String>,
+) -> Vec<String> {
+    let program = Args::program();
+    let mut set = Vec::new();
+    if let Some(command) = named(&program, words).last() {
+        for option in command.get_arguments() {
+            let name = option.get_env().and_then(|name| name.to_str());
+            let Some(name) = name.filter(|name| environment(name).is_some()) else {
+                continue;
+            };
+            // Variables of many commands, such as that of the format, are set for other reasons.
+            let is_own = name.contains(&command.get_name().replace('-', "_").to_uppercase());
+            if is_own && !variables::is_typed(option, words) {
+                set.push(name.to_owned());
+            }
+        }
+    }
+    set
 }
 
 #[cfg(test)]
@@ -122,6 +192,27 @@ mod tests {
         for line in ["flopsmith bench a.c", "flopsmith search"] {
             let said = said(line, &[]);
             assert!(said.contains("tip: `flopsmith problem list`"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_needs_libtorch_is_no_unknown_one() {
+        let why = without_libtorch("model", false).unwrap();
+        assert!(
+            why.contains("no libtorch") && why.contains("make build"),
+            "{why}"
+        );
+        assert_eq!(without_libtorch("model", true), None);
+        assert_eq!(without_libtorch("modle", false), None);
+        let program = Args::program();
+        let known = |name: &&str| program.find_subcommand(name).is_some();
+        match cfg!(feature = "torch") {
+            true => assert!(OF_LIBTORCH.iter().all(known)),
+            false => {
+                assert!(!OF_LIBTORCH.iter().any(known));
+                let said = said("flopsmith model plan folder", &[]);
+                assert!(said.contains("no libtorch"), "{said}");
+            }
         }
     }
 
@@ -154,24 +245,34 @@ mod tests {
     }
 
     #[test]
-    fn each_flag_has_one_variable_at_most() {
-        fn collect(command: &clap::Command, found: &mut Vec<(String, String)>) {
-            for argument in command.get_arguments() {
-                if let (Some(flag), Some(name)) = (argument.get_long(), argument.get_env()) {
-                    found.push((flag.into(), name.to_str().unwrap().into()));
-                }
-            }
-            for inner in command.get_subcommands() {
-                collect(inner, found);
-            }
+    fn a_value_of_a_variable_is_laid_to_the_variable_of_the_command_in_use() {
+        for (line, name) in [
+            (
+                "flopsmith bench a.c --problem dgemm",
+                "FLOPSMITH_BENCH_THREADS",
+            ),
+            ("flopsmith serve", "FLOPSMITH_SERVE_THREADS"),
+        ] {
+            let words: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
+            let found = variable_of(&Args::program(), &words, "--threads");
+            assert_eq!(found.as_deref(), Some(name), "{line}");
         }
-        let mut found = Vec::new();
-        collect(&Args::command(), &mut found);
-        found.sort();
-        found.dedup();
-        assert!(found.len() > 5, "{found:?}");
-        for pair in found.windows(2) {
-            assert_ne!(pair[0].0, pair[1].0, "{found:?}");
-        }
+    }
+
+    #[test]
+    fn variables_that_stand_for_options_are_named_where_options_exclude_or_lack_each_other() {
+        let set = [
+            ("FLOPSMITH_SEARCH_MAX_SOURCE", "200000"),
+            ("FLOPSMITH_FORMAT", "json"),
+        ];
+        let lacking = "flopsmith search --problem dgemm --max-source 200000";
+        assert!(!said(lacking, &set).contains("are set"), "it is typed");
+        let lacking = "flopsmith search --problem dgemm --parameters p.json";
+        let said = said(lacking, &set);
+        assert!(
+            said.contains("are set: FLOPSMITH_SEARCH_MAX_SOURCE"),
+            "{said}"
+        );
+        assert!(!said.contains("FLOPSMITH_FORMAT"), "{said}");
     }
 }

@@ -579,3 +579,17 @@ fn a_comparison_needs_no_problem_and_an_evaluation_does() {
         assert_eq!(typed(wrong).unwrap_err().exit_code(), 2, "{wrong}");
     }
 }
+
+#[test]
+fn options_that_need_a_problem_are_refused_without_one() {
+    let typed = |more: &str| {
+        let line = format!("flopsmith dataset synthesize --endpoint e --output o {more}");
+        Args::try_parse_from(line.split_whitespace()).map_err(|e| e.exit_code())
+    };
+    for option in ["--compiler clang", "--allow-weaker-jail", "--full"] {
+        assert_eq!(typed(option).err(), Some(2), "{option}");
+        let with = typed(&format!("{option} --problem dgemm"));
+        assert!(with.is_ok(), "{option}: {with:?}");
+    }
+    assert!(typed("").is_ok());
+}

@@ -26,6 +26,8 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         return module::bench(args, &modules);
     }
     let markdown = Export::of_kernels(&args.exports).map_err(usage)?;
+    // Before any plan is printed: nothing can be done without a compiler.
+    flopsmith_evaluate::is_compiler(&args.compiler)?;
     if !args.architectures.is_empty() {
         say("note: --architectures has an effect only with modules");
     }

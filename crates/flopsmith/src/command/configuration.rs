@@ -8,6 +8,7 @@ use flopsmith_config::Reference;
 use flopsmith_run::console::{data, say};
 use flopsmith_run::{console, evaluator, paths};
 
+use super::recipe;
 use crate::args::{Config, Format};
 
 /// Checks and explains configurations.
@@ -34,7 +35,11 @@ fn explain(key: &str, format: Format) -> Result<ExitCode> {
 
 /// Checks a configuration and prints it with all defaults.
 fn check(path: &Path, set: &[String], format: Format) -> Result<ExitCode> {
-    // `train` is the only command that reads a configuration.
+    if let Ok(text) = flopsmith_config::read_text(path)
+        && let Some(reader) = recipe::reader_of(&text)
+    {
+        return recipe::check(reader, path, &text, set, format);
+    }
     let settings = flopsmith_config::load(path, set)?;
     let located = |e| console::located(e, path, set);
     flopsmith_config::check_training(&settings).map_err(|e| located(e.into()))?;

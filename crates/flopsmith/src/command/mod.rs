@@ -30,6 +30,7 @@ mod model_serve;
 mod module;
 mod pages;
 mod problem;
+mod recipe;
 mod replay;
 mod report;
 mod runs;

@@ -10,6 +10,7 @@ use flopsmith_run::console::{data, usage};
 use flopsmith_run::paths;
 
 use crate::args::Format;
+use crate::exit;
 
 /// The GPU and the lengths, as a user types them.
 pub struct Asked<'a> {
@@ -63,11 +64,33 @@ pub fn run(asked: &Asked<'_>) -> Result<ExitCode> {
     } else {
         describe(&plan, tasks, asked.group, settings);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(ExitCode::from(code(&plan)))
 }
 
-fn gib(bytes: i64) -> String {
-    format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64)
+/// [`exit::OK`] if the model fits in some way.
+fn code(plan: &Plan) -> u8 {
+    match plan.ways.iter().any(|way| way.fits) {
+        true => exit::OK,
+        false => exit::CANDIDATE,
+    }
+}
+
+/// An amount of memory in the largest unit of which it has one at least.
+fn size(bytes: i64) -> String {
+    let units = [("GiB", 1i64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match units.into_iter().find(|(_, unit)| bytes >= *unit) {
+        Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / unit as f64),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// A number of weights in words.
+fn weights(number: i64) -> String {
+    match number {
+        100_000_000.. => format!("{:.2} billion", number as f64 / 1e9),
+        100_000.. => format!("{:.2} million", number as f64 / 1e6),
+        _ => number.to_string(),
+    }
 }
 
 fn name(of: Use) -> &'static str {
@@ -80,9 +103,9 @@ fn name(of: Use) -> &'static str {
 
 fn describe(plan: &Plan, tasks: u32, group: u32, settings: Option<Vec<String>>) {
     data(&format!(
-        "model    {:.2} billion weights in bfloat16; an adapter of rank 16 has {:.1} million",
-        plan.parameters as f64 / 1e9,
-        plan.adapter_parameters as f64 / 1e6
+        "model    {} weights in bfloat16; an adapter of rank 16 has {}",
+        weights(plan.parameters),
+        weights(plan.adapter_parameters)
     ));
     data(&format!(
         "samples  {tasks} tasks of {group}, up to {} positions each; at most 256 are written at the same time",
@@ -97,11 +120,11 @@ fn describe(plan: &Plan, tasks: u32, group: u32, settings: Option<Vec<String>>) 
         data(&format!(
             "{}: {verdict}, {} of {}",
             name(way.of),
-            gib(way.total_bytes),
-            gib(plan.gpu_bytes)
+            size(way.total_bytes),
+            size(plan.gpu_bytes)
         ));
         for part in &way.parts {
-            data(&format!("  {:<25} {:>10}", part.what, gib(part.bytes)));
+            data(&format!("  {:<25} {:>10}", part.what, size(part.bytes)));
         }
         data(&format!("  {}", advice(plan, way)));
     }
@@ -132,9 +155,9 @@ fn advice(plan: &Plan, way: &Way) -> String {
     };
     format!(
         "lacks {} even with one answer at a time: {instead}lower --context ({}), take a smaller model, or a GPU of at least {}",
-        gib(way.total_bytes - plan.gpu_bytes),
+        size(way.total_bytes - plan.gpu_bytes),
         plan.context,
-        gib(way.total_bytes)
+        size(way.total_bytes)
     )
 }
 
@@ -195,6 +218,29 @@ mod tests {
             settings.learner.lora,
             Some(flopsmith_config::LoraConfig::default())
         );
+    }
+
+    #[test]
+    fn amounts_have_a_unit_that_fits_them() {
+        assert_eq!(size(80 << 30), "80.0 GiB");
+        assert_eq!(size((3 << 20) + (1 << 19)), "3.5 MiB");
+        assert_eq!(size(2 << 10), "2.0 KiB");
+        assert_eq!((size(0), size(1023)), ("0 B".into(), "1023 B".into()));
+        assert_eq!(weights(1_540_000_000), "1.54 billion");
+        assert_eq!(weights(4_200_000), "4.20 million");
+        assert_eq!(weights(98_304), "98304");
+    }
+
+    #[test]
+    fn a_model_that_fits_in_no_way_is_an_exit_code() {
+        assert_eq!(code(&plan(24)), exit::OK);
+        let nothing = Plan {
+            ways: Vec::new(),
+            ..plan(24)
+        };
+        assert_eq!(code(&nothing), exit::CANDIDATE);
+        assert!(plan(1).ways.iter().all(|way| !way.fits));
+        assert_eq!(code(&plan(1)), exit::CANDIDATE);
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::CommandFactory;
 use clap_complete::Shell;
 use flopsmith_run::console::piece;
 use flopsmith_run::output::unwritable;
@@ -14,7 +13,7 @@ use crate::args::Args;
 /// Prints a shell's completions.
 pub fn completions(shell: Shell) -> Result<ExitCode> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "flopsmith", &mut text);
+    clap_complete::generate(shell, &mut Args::program(), "flopsmith", &mut text);
     piece(&String::from_utf8_lossy(&text));
     Ok(ExitCode::SUCCESS)
 }
@@ -22,7 +21,7 @@ pub fn completions(shell: Shell) -> Result<ExitCode> {
 /// Writes a man page for each command into a folder.
 pub fn man(folder: &Path) -> Result<ExitCode> {
     std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(Args::command(), folder))
+        .and_then(|()| clap_mangen::generate_to(Args::program(), folder))
         .map_err(|error| unwritable(folder, error))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -42,7 +41,7 @@ mod tests {
             let text = std::fs::read_to_string(pages.join(format!("{page}.1"))).unwrap();
             assert!(text.contains(".SH NAME"), "{text}");
         }
-        assert!(written > Args::command().get_subcommands().count());
+        assert!(written > Args::program().get_subcommands().count());
         // A page cannot be written into a file.
         let error = man(&pages.join("flopsmith.1")).unwrap_err();
         assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");

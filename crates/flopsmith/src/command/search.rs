@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use flopsmith_actors::source::schedule::Searching;
@@ -9,8 +10,8 @@ use flopsmith_bench::inputs::Program;
 use flopsmith_config::search::{BUDGET, ask, defaults, improve, stage};
 use flopsmith_config::{Endpoint, GeneratorKind, Job, Settings, Start};
 use flopsmith_generator::parameters::Configurations;
-use flopsmith_problem::Problem;
-use flopsmith_protocol::{Technique, text};
+use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::{CandidateFault, Failure, Technique, text};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::digits::counted;
 use flopsmith_run::folder::{self, Folder};
@@ -41,6 +42,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             evaluator::has_cores_of(&settings)?;
             check_results(args, &settings)?;
             let output = claim(args)?;
+            builds(args, &settings)?;
             run::check_services(&settings)?;
             let name = format!("{}{}", prefix(&problem), view::stamp());
             let text = toml::to_string(&settings)?;
@@ -53,16 +55,28 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
         }
         Some(name) => {
             refuse_with_resume(&[
-                ("--set", !args.run.set.is_empty()),
+                ("--set (or FLOPSMITH_SEARCH_SET)", !args.run.set.is_empty()),
                 ("--seed (or FLOPSMITH_SEED)", args.seed.is_some()),
-                ("--evaluations", args.evaluations > 0),
-                ("--agent", args.agent),
-                ("--staged", args.staged),
-                ("--cold", args.cold),
-                ("--workload", !args.workloads.names.is_empty()),
-                ("--start", args.start.is_some()),
-                ("--max-source", args.max_source.is_some()),
-                ("--parameters", args.parameters.is_some()),
+                (
+                    "--evaluations (or FLOPSMITH_SEARCH_EVALUATIONS)",
+                    args.evaluations > 0,
+                ),
+                ("--agent (or FLOPSMITH_SEARCH_AGENT)", args.agent),
+                ("--staged (or FLOPSMITH_SEARCH_STAGED)", args.staged),
+                ("--cold (or FLOPSMITH_SEARCH_COLD)", args.cold),
+                (
+                    "--workload (or FLOPSMITH_SEARCH_WORKLOAD)",
+                    !args.workloads.names.is_empty(),
+                ),
+                ("--start (or FLOPSMITH_SEARCH_START)", args.start.is_some()),
+                (
+                    "--max-source (or FLOPSMITH_SEARCH_MAX_SOURCE)",
+                    args.max_source.is_some(),
+                ),
+                (
+                    "--parameters (or FLOPSMITH_SEARCH_PARAMETERS)",
+                    args.parameters.is_some(),
+                ),
             ])?;
             let prefix = prefix(&paths::any(&args.problem)?);
             let budget = args.budget.as_deref().map(durations::budget).transpose()?;
@@ -255,6 +269,57 @@ fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
     Ok(())
 }
 
+/// Builds the user's own program, unless it has parameters or workers build it: a typing error must not cost a run.
+///
+/// # Errors
+/// Wrong usage: the program does not compile. Failures that keep this machine from building programs.
+fn builds(args: &Search, settings: &Settings) -> Result<()> {
+    let (Some(file), Some(start)) = (&args.start, &settings.start) else {
+        return Ok(());
+    };
+    if start.has_parameters() || settings.evaluate.workers {
+        return Ok(());
+    }
+    let problem = Arc::new(paths::problem_of(settings)?);
+    if problem.module.is_some() {
+        return Ok(());
+    }
+    let weaker = settings.evaluate.allow_weaker_jail;
+    let evaluator = evaluator::open(problem, &settings.evaluate.compiler, weaker)?;
+    let built = evaluator.compiler.compile_as(
+        evaluator.problem.language,
+        &evaluator.problem,
+        &start.source,
+        evaluator.permitted(),
+    );
+    match built {
+        Err(Failure::Candidate {
+            fault: CandidateFault::CompileError,
+            detail,
+        }) => {
+            let file = file.display().to_string();
+            let why = first_error(&detail, &file);
+            Err(usage(format!(
+                "{file} does not compile: {why}; correct it, or leave --start out"
+            )))
+        }
+        // The run tells of every other failure, as it does of all its programs.
+        _ => Ok(()),
+    }
+}
+
+/// The first error that a compiler reports, with the user's name of the file in place of that in the jail.
+fn first_error(said: &str, file: &str) -> String {
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.clone().next().unwrap_or_default();
+    let error = lines.find(|line| line.to_lowercase().contains("error"));
+    let mut error = error.unwrap_or(first).to_owned();
+    for end in Language::ALL.into_iter().flat_map(Language::endings) {
+        error = error.replace(&format!("kernel.{end}:"), &format!("{file}:"));
+    }
+    error
+}
+
 /// True if the search proposes schedules, or values of a template.
 fn takes_warm_start(settings: &Settings) -> bool {
     let has_parameters = settings.start.as_ref().is_some_and(|s| s.has_parameters());
@@ -383,6 +448,15 @@ mod tests {
             unreachable!("it is a search");
         };
         settings(&args).unwrap()
+    }
+
+    #[test]
+    fn the_first_error_of_a_compiler_names_the_users_file() {
+        let said = "kernel.c: In function 'dgemm':\nkernel.c:3:5: error: expected ';'\nkernel.c:9:1: error: more\n";
+        let expected = "tries/mine.c:3:5: error: expected ';'";
+        assert_eq!(first_error(said, "tries/mine.c"), expected);
+        assert_eq!(first_error("\nkilled\n", "mine.c"), "killed");
+        assert_eq!(first_error("", "mine.c"), "");
     }
 
     fn steps(flags: &[&str]) -> u64 {

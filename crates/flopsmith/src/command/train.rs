@@ -22,6 +22,10 @@ use flopsmith_run::{console, durations, evaluator, expected, export, paths, shel
 use crate::args::{Format, Train};
 use crate::exit;
 
+/// What to try where a model does not fit a configuration, such as one of the examples.
+#[cfg(feature = "torch")]
+const ANOTHER_MODEL: &str = "for another model add --set generator.model=FOLDER";
+
 /// A budget of fewer seconds may be spent by the two evaluations alone.
 const SHORT: f64 = 60.0;
 
@@ -61,9 +65,12 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
         }
         Some(name) => {
             refuse_with_resume(&[
-                ("--set", !args.run.set.is_empty()),
+                ("--set (or FLOPSMITH_TRAIN_SET)", !args.run.set.is_empty()),
                 ("--seed (or FLOPSMITH_SEED)", args.seed.is_some()),
-                ("--workload", !args.workloads.names.is_empty()),
+                (
+                    "--workload (or FLOPSMITH_TRAIN_WORKLOAD)",
+                    !args.workloads.names.is_empty(),
+                ),
             ])?;
             let prefix = format!("{stem}-");
             let (folder, mut settings) =
@@ -115,7 +122,7 @@ pub fn check_files(settings: &Settings) -> Result<()> {
     let folder = paths::model(&settings.generator.model);
     let unusable = |e: flopsmith_policy::Error| {
         usage(format!(
-            "the model in {} cannot be trained: {}",
+            "the model in {} cannot be trained: {}; {ANOTHER_MODEL}",
             folder.display(),
             flopsmith_actors::supervisor::words(&e)
         ))
@@ -140,7 +147,7 @@ pub fn check_files(settings: &Settings) -> Result<()> {
     };
     let too_long = |prompt_tokens: i64, of: &str| {
         usage(format!(
-            "`generator.max_tokens` is {max_tokens} and the prompt{of} takes {prompt_tokens} tokens: the model in {} has {} positions for both together",
+            "`generator.max_tokens` is {max_tokens} and the prompt{of} takes {prompt_tokens} tokens: the model in {} has {} positions for both together; {ANOTHER_MODEL}",
             folder.display(),
             model.max_position_embeddings
         ))

@@ -203,3 +203,26 @@ fn programs_of_several_problems_are_measured_by_one_command() {
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
     assert!(said(&refused).contains("--permit"), "{}", said(&refused));
 }
+
+#[test]
+fn a_recipe_is_checked_without_a_chain() {
+    let check = ["config", "check", "examples/performance-alignment.toml"];
+    let output = run(&check);
+    let words = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{words}");
+    assert!(
+        words.contains("is a recipe of `flopsmith align`"),
+        "{words}"
+    );
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("draw = 150"), "{printed}");
+    let again: flopsmith_config::Alignment = toml::from_str(&printed).unwrap();
+    assert_eq!(again.hold_out, ["stencil3d", "conv2d"]);
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("recipe.toml");
+    let wrong = "model = \"models/starter\"\nproblems = [\"dgemn\"]\n[rlpf]\nsteps = 1\n";
+    std::fs::write(&file, wrong).unwrap();
+    let output = run(&["config", "check", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("dgemn"), "{}", said(&output));
+}

@@ -552,3 +552,41 @@ fn a_watched_program_is_measured_again_when_it_is_saved() {
     assert!(done.unwrap().success());
     assert_eq!(child.0.wait().unwrap().code(), Some(130));
 }
+
+#[test]
+fn a_compiler_that_does_not_exist_is_refused_before_a_plan_is_said() {
+    let folder = programs(&[("good.c", GOOD), ("slow.c", SLOW)]);
+    let output = quick(&[folder.path()], &["--compiler", "clng"])
+        .output()
+        .unwrap();
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("`clng` was not found"), "{said}");
+    assert!(!said.contains("programs for dgemm"), "{said}");
+    assert!(!said.contains("[1/2]"), "{said}");
+}
+
+#[test]
+fn a_refusal_is_told_once_beside_the_table_where_both_streams_go_to_one_file() {
+    // No machine is measured for them.
+    let folder = programs(&[("one.c", BROKEN), ("two.c", BROKEN)]);
+    let place = tempfile::tempdir().unwrap();
+    let both = place.path().join("both");
+    let file = std::fs::File::create(&both).unwrap();
+    let status = quick(&[folder.path()], &["--format", "text"])
+        .stdout(file.try_clone().unwrap())
+        .stderr(file)
+        .status()
+        .unwrap();
+    let text = std::fs::read_to_string(both).unwrap();
+    assert_eq!(status.code(), Some(1), "{text}");
+    // Each program has its reason in the table, and with the details.
+    let reason = "refused: compile_error";
+    assert_eq!(text.matches(reason).count(), 4, "{text}");
+    let output = quick(&[folder.path()], &["--format", "text"])
+        .output()
+        .unwrap();
+    let alone = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(alone.matches(reason).count(), 4, "{alone}");
+    assert_eq!(said(&output).matches(reason).count(), 2, "{alone}");
+}

@@ -54,6 +54,7 @@ mod traces;
 #[cfg(feature = "torch")]
 mod training;
 mod tune;
+mod variables;
 mod worker;
 mod workloads;
 

@@ -6,7 +6,7 @@ use std::process::Output;
 use flopsmith_protocol::Digest;
 use serde_json::Value;
 
-use crate::{assert_keys, flopsmith, last_object, root, run};
+use crate::{as_shipped, assert_keys, flopsmith, last_object, root, run};
 
 const STARTER: &str = "models/starter";
 
@@ -60,6 +60,14 @@ fn the_memory_of_a_model_is_planned_as_text_and_as_json() {
     );
     assert_eq!(plan["gpu_bytes"], 80u64 << 30);
     assert_eq!(plan["ways"].as_array().map(Vec::len), Some(3));
+    // The starter is smaller than a GiB.
+    assert!(
+        !lines.contains(" 0.0 GiB") && lines.contains(" MiB"),
+        "{lines}"
+    );
+    assert!(!lines.contains("0.00 billion"), "{lines}");
+    let none = run(&["model", "plan", STARTER, "--gpu", "1MiB"]);
+    assert_eq!(none.status.code(), Some(1), "{none:?}");
     let output = run(&["model", "plan", STARTER, "--context", "5000"]);
     assert_eq!(output.status.code(), Some(2));
     let words = String::from_utf8_lossy(&output.stderr);
@@ -222,4 +230,24 @@ fn a_recipe_whose_corpus_comes_out_short_is_wrong_usage() {
         said.contains("40 examples to train on and 4 to validate on, and its corpus has 0"),
         "{said}"
     );
+}
+
+#[test]
+fn a_configuration_that_needs_another_model_says_how_to_name_it() {
+    let check = |file: &str, more: &[&str]| {
+        let mut command = as_shipped();
+        command.args(["config", "check", file]).args(more);
+        command.output().unwrap()
+    };
+    let lacking = ["--set", "generator.model=no/such/model"];
+    for (file, more) in [
+        // It asks in words, and the starter has no chat template.
+        ("examples/paper-dgemm.toml", &[][..]),
+        ("examples/dgemm.toml", &lacking[..]),
+    ] {
+        let output = check(file, more);
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{file}: {words}");
+        assert!(words.contains("--set generator.model=FOLDER"), "{words}");
+    }
 }

@@ -116,11 +116,8 @@ impl Failure {
         if let Some(data) = self.data {
             error["data"] = data;
         }
-        let mut response = json!({ "jsonrpc": "2.0", "error": error });
-        if let Some(id) = self.id {
-            response["id"] = id;
-        }
-        response
+        // JSON-RPC 2.0 asks for `null` where the id could not be read.
+        json!({ "jsonrpc": "2.0", "id": self.id, "error": error })
     }
 }
 
@@ -505,15 +502,20 @@ mod tests {
             let answer = asked(&message);
             assert_eq!(answer["error"]["code"], code, "{message}");
             assert_eq!(answer["jsonrpc"], "2.0");
-            // An id that could not be read is left out.
+            // An id that could not be read is null.
             let known = message["id"].is_i64()
                 || message["id"].is_string() && code != code::INVALID_REQUEST;
-            assert_eq!(answer.get("id").is_some(), known, "{message}: {answer}");
+            let id = match known {
+                true => message["id"].clone(),
+                false => Value::Null,
+            };
+            assert_eq!(answer.get("id"), Some(&id), "{message}: {answer}");
         }
         let Step::Answer(answer) = step(b"{\"jsonrpc\":\"2.0\",") else {
             panic!("no answer")
         };
         assert_eq!(answer["error"]["code"], code::PARSE);
+        assert_eq!(answer.get("id"), Some(&Value::Null), "{answer}");
     }
 
     #[test]

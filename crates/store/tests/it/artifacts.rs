@@ -171,6 +171,24 @@ async fn addresses() {
         assert!(matches!(e, Error::Url { .. }), "{wrong}: {e:?}");
         assert!(e.to_string().contains(wrong), "{e}");
     }
+    // Without two slashes an address would be the name of a folder here.
+    for (wrong, meant) in [
+        ("s3:/bad", "s3://bad"),
+        ("s3:bucket/prefix", "s3://bucket/prefix"),
+        ("S3:/bad", "S3://bad"),
+        ("file:/tmp/x", "file:///tmp/x"),
+    ] {
+        let e = Store::open(wrong).unwrap_err();
+        assert!(e.to_string().contains(meant), "{wrong}: {e}");
+        let folder = wrong.split('/').next().unwrap();
+        assert!(!std::path::Path::new(folder).exists(), "{folder}");
+    }
+    let e = Store::open("s3://bad bucket/x").unwrap_err();
+    assert!(matches!(e, Error::Url { .. }), "{e:?}");
+    // A folder may have a colon in its name.
+    let colon = dir.path().join("runs:old");
+    Store::open(colon.to_str().unwrap()).unwrap();
+    assert!(colon.is_dir());
     // Opening a bucket needs no network.
     let account = ("azure_storage_account_name", "account");
     let key = ("azure_storage_account_key", "a2V5");

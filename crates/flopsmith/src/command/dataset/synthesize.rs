@@ -7,7 +7,7 @@ use anyhow::Result;
 use flopsmith_alignment::synthesize::{self, Order, PROGRAMS, Report};
 use flopsmith_config::Endpoint;
 use flopsmith_problem::prompt::Style;
-use flopsmith_run::console::{data, say, table};
+use flopsmith_run::console::{data, say, table, usage};
 use flopsmith_run::digits::counted;
 use flopsmith_run::interrupt::Watch;
 use flopsmith_run::{endpoint, paths};
@@ -18,6 +18,11 @@ use crate::exit;
 
 /// Asks for the answers that are missing, and tells what the folder has then.
 pub fn run(args: &Synthesize) -> Result<ExitCode> {
+    if args.problem.is_empty() && !args.workloads.names.is_empty() {
+        return Err(usage(
+            "--workload (or FLOPSMITH_DATASET_SYNTHESIZE_WORKLOAD) chooses workloads of the problems of --problem, and there is none; add --problem, or leave it out",
+        ));
+    }
     let model = Endpoint::named(&args.endpoint)?;
     let mut problems = Vec::new();
     for name in &args.problem {

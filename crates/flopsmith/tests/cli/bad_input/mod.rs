@@ -390,6 +390,21 @@ fn a_bus_where_nobody_listens_is_given_up() {
 }
 
 #[test]
+fn an_address_of_another_kind_is_refused_at_once_with_the_schemes_that_exist() {
+    for url in ["http://127.0.0.1:4222", "garbage"] {
+        let place = tempfile::tempdir().unwrap();
+        let runs = place.path().join("runs");
+        let setting = format!("nats={url}");
+        let command = search(flopsmith(), &runs, "5s", &[setting.as_str()]);
+        contains(
+            run(command).one_error(USAGE),
+            &[url, "nats://HOST:4222", "tls://"],
+        );
+        assert!(!runs.exists(), "no run was begun");
+    }
+}
+
+#[test]
 fn a_bus_that_is_something_else_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("nats://{}", listener.local_addr().unwrap());

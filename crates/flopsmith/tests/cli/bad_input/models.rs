@@ -272,6 +272,8 @@ fn a_model_that_cannot_be_opened_is_wrong_usage_for_every_command() {
         let evaluation = evaluation.to_str().unwrap();
         let eval = ["eval", path, "--problem", "dgemm", "--output", evaluation];
         wrong(&eval, &[words]);
+        // Another model may use the folder.
+        assert!(!Path::new(evaluation).exists(), "{evaluation}");
         for recipe in recipes(folder.path(), place.path()) {
             let output = place.path().join("made");
             let output = output.to_str().unwrap();

@@ -125,3 +125,27 @@ fn flags_that_belong_together_are_given_together() {
         assert!(!runs.exists(), "no run was made: {flags:?}");
     }
 }
+
+#[test]
+fn a_program_that_does_not_compile_is_named_with_the_first_error_before_a_run_is_made() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let file = place.path().join("mine.c");
+    let broken = KERNEL.replace("n += TILE", "int x = ; return y");
+    fs::write(&file, broken).unwrap();
+    let mut command = flopsmith();
+    command
+        .args(["search", "--problem", "dgemm", "--runs"])
+        .arg(&runs)
+        .arg("--start")
+        .arg(&file)
+        // This test does not concern the jail's protection.
+        .args(["--set", "evaluate.allow_weaker_jail=true"]);
+    let ended = run(command);
+    let name = file.to_str().unwrap();
+    contains(
+        ended.one_error(USAGE),
+        &[&format!("{name} does not compile: {name}:1:"), "error:"],
+    );
+    assert!(!runs.exists(), "no run was made");
+}

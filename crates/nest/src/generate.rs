@@ -2,9 +2,9 @@
 //!
 //! The loops of a group are made from the outermost level to the innermost one. At each level the statements that depend on each other in
 //! a circle stay together in one loop; all others get loops of their own (Allen and Kennedy, "Automatic translation of Fortran programs to
-//! vector form", 1987). The bounds of a loop are projections of the statements' domains. A statement that is alone becomes a leaf: a nest
-//! of its own that may have register tiles and vectors. Every level is checked: if the loop ran an iteration before another one that it
-//! depends on, the schedule is refused.
+//! vector form", 1987). Loops over outer tiles come first, then those over tiles, then those over points. The bounds of a loop are
+//! projections of the statements' domains. A statement that is alone becomes a leaf: a nest of its own that may have register tiles and
+//! vectors. Every level is checked: if the loop ran an iteration before another one that it depends on, the schedule is refused.
 
 mod groups;
 mod maker;
@@ -12,8 +12,11 @@ mod text;
 
 use std::collections::BTreeSet;
 
+use flopsmith_problem::Problem;
+
 use crate::affine::{Affine, Range, System, Var};
 use crate::dependence::{Dependence, Renamed, dependences};
+use crate::extents::Extents;
 use crate::leaf::{self, Nest};
 use crate::program::{Program, Statement};
 use crate::schedule::{Group, Grouping, Schedule, Style};
@@ -57,6 +60,8 @@ pub struct Space {
     pub dependences: Vec<Dependence>,
     /// Pairs of updates of one element, which may change places but not run at the same time.
     commuting: Vec<Dependence>,
+    /// The extents at the timed sizes, if the data exceed a second cache there.
+    large: Option<Extents>,
 }
 
 impl Space {
@@ -68,7 +73,28 @@ impl Space {
             program,
             dependences,
             commuting,
+            large: None,
         }
+    }
+
+    /// The space for programs that are timed at the sizes of `problem`, whose program this is. If the data of the largest size exceed a
+    /// second cache, schedules are drawn with tiles of two levels, too, and the search weighs the bytes of tiles. Otherwise nothing
+    /// changes.
+    #[must_use]
+    pub fn timed_as(self, problem: &Problem) -> Self {
+        let large = Extents::of(&self.program, problem).filter(Extents::exceed_caches);
+        Self { large, ..self }
+    }
+
+    /// The extents at the timed sizes, if the data exceed a second cache there.
+    pub(crate) fn large(&self) -> Option<&Extents> {
+        self.large.as_ref()
+    }
+
+    /// The number of the first statement of a group that has iterators in all dimensions: iterator and dimension have the same place.
+    pub(crate) fn deepest(&self, members: &Members) -> Option<usize> {
+        let mut numbers = members.statements.iter().copied();
+        numbers.find(|n| self.program.statements[*n].iterators == members.main)
     }
 
     /// The groups of statements in the order in which they run.
@@ -226,3 +252,6 @@ fn iterators(
     });
     all.collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -79,7 +79,10 @@ fn over_data(walk: &Walk) -> Vec<Var> {
         let mut rounds = walk.rounds.iter();
         rounds.any(|(other, tile)| *other == var && tile.is_some_and(|size| size <= SHORT))
     };
-    let counts = |(var, tile): &&(Var, Option<i64>)| tile.is_some() == short(*var);
+    let counts = |(var, tile): &&(Var, Option<i64>)| match tile {
+        Some(size) => *size <= SHORT,
+        None => !short(*var),
+    };
     walk.rounds
         .iter()
         .filter(counts)

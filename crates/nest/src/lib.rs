@@ -15,6 +15,7 @@ mod affine;
 pub mod canonical;
 pub mod corpus;
 mod dependence;
+mod extents;
 pub mod generate;
 pub mod labels;
 mod leaf;

@@ -29,6 +29,11 @@ pub struct Group {
     pub order: Vec<usize>,
     /// The size of the tiles in each dimension; 0 for none.
     pub tiles: Vec<u32>,
+    /// The size of the outer tiles in each dimension; 0 for none. An outer tile is larger than the tile of its dimension and need not
+    /// be a multiple of it: the last tile within is cut off. Empty if no dimension has outer tiles; then text leaves the field out,
+    /// as texts without the field have always been.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outer: Vec<u32>,
     /// A dimension that is skewed by another one.
     pub skew: Option<Skew>,
     /// For each statement and dimension that it lacks, its place there: a number of [`crate::generate::Space::fills`].
@@ -98,4 +103,32 @@ impl Leaf {
         unroll: 1,
         prefetch: 0,
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A group as programs of archives have it in their comments.
+    const ONE_LEVEL: &str = r#"{"order":[1,0],"tiles":[32,0],"skew":null,"fills":[],"fused":0,"openmp":false,"leaf":{"vector":0,"along":0,"style":"Plain","rows":null,"columns":[0,1],"pack":false,"unroll":1,"prefetch":0}}"#;
+
+    #[test]
+    fn a_group_without_outer_tiles_has_the_text_that_it_always_had() {
+        let group: Group = serde_json::from_str(ONE_LEVEL).expect("a group");
+        assert!(group.outer.is_empty());
+        let text = serde_json::to_string(&group).expect("text");
+        assert_eq!(text, ONE_LEVEL);
+    }
+
+    #[test]
+    fn a_group_with_outer_tiles_comes_back_from_its_text() {
+        let group: Group = serde_json::from_str(ONE_LEVEL).expect("a group");
+        let group = Group {
+            outer: vec![80, 0],
+            ..group
+        };
+        let text = serde_json::to_string(&group).expect("text");
+        assert!(text.contains(r#""tiles":[32,0],"outer":[80,0],"#), "{text}");
+        assert_eq!(serde_json::from_str::<Group>(&text).expect("text"), group);
+    }
 }

@@ -2,19 +2,20 @@
 //!
 //! Before anything is measured, the weights of the features are the rules by which register tiles are chosen by hand (Goto and van de
 //! Geijn, 2008; Low et al., 2016): enough sums to hide the latency of a multiply-add, few enough for the registers, vectors as wide as
-//! possible.
+//! possible. Where the data exceed the caches, a tile should fit the cache of its level (Wolf and Lam, 1991).
 
 use flopsmith_protocol::TechniqueSet;
 use flopsmith_search::Written;
 use rand::Rng;
 
+use crate::extents::{FIRST_CACHE, SECOND_CACHE};
 use crate::generate::{Fact, Space};
 use crate::labels::techniques;
 use crate::schedule::{Schedule, Style};
 use crate::space::{draw, has_one_order, neighbour};
 
 /// Number of features of a program.
-const FEATURES: usize = 22;
+const FEATURES: usize = 26;
 
 /// Begins the comment that names a program's schedule.
 const MARK: &str = "\n/* schedule: ";
@@ -83,7 +84,7 @@ impl flopsmith_search::Space for Schedules {
         let rendered = self.space.render(schedule).ok()?;
         (rendered.text.len() <= self.largest).then(|| Written {
             techniques: techniques(&self.space, &rendered),
-            features: features(schedule, &rendered.facts).to_vec(),
+            features: features(&self.space, schedule, &rendered.facts).to_vec(),
             text: rendered.text,
         })
     }
@@ -110,6 +111,9 @@ fn prior() -> [f64; FEATURES] {
         (9, -0.8),
         // Elements that are gathered one by one.
         (10, -0.8),
+        // Tiles that exceed the first cache, and the second one.
+        (23, -0.2),
+        (24, -0.4),
     ];
     for (at, weight) in rules {
         weights[at] = weight;
@@ -118,7 +122,7 @@ fn prior() -> [f64; FEATURES] {
 }
 
 /// Features of a program: means over its leaves, of which deeper ones count more.
-fn features(schedule: &Schedule, facts: &[Fact]) -> [f64; FEATURES] {
+fn features(space: &Space, schedule: &Schedule, facts: &[Fact]) -> [f64; FEATURES] {
     let mut sum = [0.0; FEATURES];
     let mut total = 0.0;
     for fact in facts {
@@ -143,7 +147,39 @@ fn features(schedule: &Schedule, facts: &[Fact]) -> [f64; FEATURES] {
     sum[19] = share(&|g| g.skew.is_some());
     sum[20] = share(&|g| g.openmp);
     sum[21] = share(&|g| !g.order.is_sorted());
+    sum[22..].copy_from_slice(&of_tiles(space, schedule));
     sum
+}
+
+/// Features of the tiles, as means over the groups: outer tiles; by how much the data of a tile exceed a first cache, and those of an
+/// outer tile a second one; by how much these fall below the second cache. Amounts are logarithms of base 1024. All are 0 for programs
+/// whose data fit the caches.
+fn of_tiles(space: &Space, schedule: &Schedule) -> [f64; 4] {
+    let mut sum = [0.0; 4];
+    let Some(extents) = space.large() else {
+        return sum;
+    };
+    let members = space.groups(schedule.grouping);
+    for (members, group) in members.iter().zip(&schedule.groups) {
+        let bytes = |tiles: &[u32]| {
+            let number = space.deepest(members)?;
+            extents.tile_bytes(&space.program, number, tiles)
+        };
+        let outer = match group.outer.is_empty() {
+            true => &group.tiles,
+            false => &group.outer,
+        };
+        let (Some(tile), Some(outer)) = (bytes(&group.tiles), bytes(outer)) else {
+            continue;
+        };
+        let beyond = |bytes: f64, cache: u64| (bytes / cache as f64).log2() / 10.0;
+        sum[0] += f64::from(u8::from(!group.outer.is_empty()));
+        sum[1] += beyond(tile, FIRST_CACHE).max(0.0);
+        sum[2] += beyond(outer, SECOND_CACHE).max(0.0);
+        sum[3] += (-beyond(outer, SECOND_CACHE)).max(0.0);
+    }
+    let groups = schedule.groups.len().max(1) as f64;
+    sum.map(|value| value / groups)
 }
 
 /// Features of a leaf, at their places among all.
@@ -223,6 +259,33 @@ mod tests {
         for proposal in all {
             assert!(proposal.techniques.is_subset(permitted), "{proposal:?}");
         }
+    }
+
+    #[test]
+    fn tiles_have_features_only_where_data_exceed_the_caches() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let problem = Problem::load(&root.join("transpose")).expect("a shipped problem is sound");
+        let space = |rows: i64| {
+            let size = [("m".to_owned(), rows), ("n".to_owned(), rows)];
+            let problem = problem.timed_at(size.into());
+            let program = crate::read::read(&problem).expect("it is affine");
+            Space::new(program).timed_as(&problem)
+        };
+        let of = |rows: i64, tiles: [u32; 2], outer: &[u32]| {
+            let space = space(rows);
+            let mut schedule = space.plain();
+            schedule.groups[0].tiles = tiles.to_vec();
+            schedule.groups[0].outer = outer.to_vec();
+            of_tiles(&space, &schedule)
+        };
+        assert_eq!(of(256, [64, 64], &[]), [0.0; 4]);
+        // Two blocks of doubles: of 1024 and of 64 rows, that is 2⁴ times a second cache, and twice a first cache and 2⁻⁴ times a
+        // second one.
+        assert_eq!(of(1024, [0, 0], &[]), [0.0, 0.9, 0.4, 0.0]);
+        assert_eq!(of(1024, [64, 64], &[]), [0.0, 0.1, 0.0, 0.4]);
+        assert_eq!(of(1024, [64, 64], &[256, 256]), [1.0, 0.1, 0.0, 0.0]);
+        // A loop without an outer tile runs to its end in each outer tile.
+        assert_eq!(of(1024, [64, 64], &[256, 0]), [1.0, 0.1, 0.2, 0.0]);
     }
 
     #[test]

@@ -14,6 +14,14 @@ use crate::schedule::{Group, Grouping, Leaf, Schedule, Skew, Style};
 const DRAWS: usize = 1000;
 /// Sizes of tiles.
 const TILES: [u32; 7] = [8, 16, 32, 64, 96, 128, 256];
+/// Sizes of outer tiles.
+const OUTER: [u32; 9] = [64, 96, 128, 192, 256, 384, 512, 768, 1024];
+/// Smaller tiles belong to the registers rather than to a first cache, and have no outer tiles around them.
+const LEAST_WITHIN: u32 = 32;
+/// Share of the tiled groups that have outer tiles, where the data exceed the caches.
+const OUTER_SHARE: f64 = 0.4;
+/// Share of the neighbours that differ by their outer tiles, where the data exceed the caches.
+const OUTER_CHANGED: f64 = 0.15;
 /// Rows of register tiles.
 const ROWS: [u32; 6] = [2, 3, 4, 6, 8, 12];
 /// Vectors in a row of a register tile.
@@ -109,6 +117,10 @@ pub fn group(
             }
         }
     }
+    let outer = match tiles.iter().any(|tile| *tile > 0) && space.large().is_some() {
+        true if rng.random_bool(OUTER_SHARE) => outer(space, members, &tiles, rng),
+        _ => Vec::new(),
+    };
     let fills = fills(&space.program, members)
         .iter()
         .map(|known| rng.random_range(0..known.len()))
@@ -126,6 +138,7 @@ pub fn group(
     Group {
         order,
         tiles,
+        outer,
         skew,
         fills,
         fused: match rng.random_bool(0.3) {
@@ -135,6 +148,43 @@ pub fn group(
         openmp: may(Technique::Openmp) && rng.random_bool(0.4),
         leaf: leaf(space, members, permitted, rng),
     }
+}
+
+/// Draws the outer tiles around `tiles`: larger than these, and smaller than the range of their loop at the timed size.
+fn outer(space: &Space, members: &Members, tiles: &[u32], rng: &mut impl Rng) -> Vec<u32> {
+    let deepest = space.deepest(members);
+    let mut outer = vec![0; tiles.len()];
+    for (dimension, (drawn, tile)) in outer.iter_mut().zip(tiles).enumerate() {
+        let range = space
+            .large()
+            .zip(deepest)
+            .and_then(|(extents, number)| extents.count(number, dimension));
+        let fits = |size: &u32| *size > *tile && range.is_none_or(|range| u64::from(*size) < range);
+        let open: Vec<u32> = OUTER.into_iter().filter(fits).collect();
+        if *tile >= LEAST_WITHIN && !open.is_empty() && rng.random_bool(0.7) {
+            *drawn = any(rng, &open);
+        }
+    }
+    shown(outer)
+}
+
+/// Sizes of outer tiles as a group has them: nothing for no outer tile.
+fn shown(outer: Vec<u32>) -> Vec<u32> {
+    match outer.iter().any(|size| *size > 0) {
+        true => outer,
+        false => Vec::new(),
+    }
+}
+
+/// Leaves out the outer tiles that do not fit the tiles of a group.
+fn fitted(group: &mut Group) {
+    let pairs = group.outer.iter_mut().zip(&group.tiles);
+    for (outer, tile) in pairs {
+        if *tile < LEAST_WITHIN || *outer <= *tile {
+            *outer = 0;
+        }
+    }
+    group.outer = shown(std::mem::take(&mut group.outer));
 }
 
 fn leaf(space: &Space, members: &Members, permitted: TechniqueSet, rng: &mut impl Rng) -> Leaf {
@@ -228,15 +278,26 @@ pub fn neighbour(
             here
         })
         .unwrap_or(0);
+    let tiled = changed.groups[at].tiles.iter().any(|tile| *tile > 0);
+    let twice = tiled && space.large().is_some() && permitted.contains(Technique::CacheBlocking);
+    if twice && rng.random_bool(OUTER_CHANGED) {
+        let old = &mut changed.groups[at];
+        old.outer = outer(space, &members[at], &old.tiles, rng);
+        return changed;
+    }
     let fresh = group(space, &members[at], permitted, rng);
     let old = &mut changed.groups[at];
     match rng.random_range(0..10) {
         0 => old.order = fresh.order,
-        1 => old.tiles = fresh.tiles,
+        1 => {
+            old.tiles = fresh.tiles;
+            old.outer = fresh.outer;
+        }
         2 => {
             if let Some(n) = (0..old.tiles.len()).collect::<Vec<_>>().choose(rng) {
                 old.tiles[*n] = fresh.tiles[*n];
             }
+            fitted(old);
         }
         3 => old.skew = fresh.skew,
         4 => old.fills = fresh.fills,
@@ -271,6 +332,69 @@ mod tests {
     fn shipped(name: &str) -> Problem {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         Problem::load(&root.join(name)).expect("a shipped problem is sound")
+    }
+
+    /// The space of a matrix product that is timed with this many rows.
+    fn product(rows: i64) -> Space {
+        let problem = shipped("dgemm").timed_at([("n".to_owned(), rows)].into());
+        Space::new(read(&problem).expect("it is affine")).timed_as(&problem)
+    }
+
+    /// Schedules of a walk through the space.
+    fn walk(space: &Space, permitted: TechniqueSet, seed: u64) -> Vec<Schedule> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut all = vec![draw(space, permitted, &mut rng)];
+        for _ in 0..400 {
+            let next = neighbour(space, &all[all.len() - 1], permitted, &mut rng);
+            all.push(next);
+        }
+        all
+    }
+
+    fn tiled_twice(schedule: &Schedule) -> bool {
+        schedule.groups.iter().any(|group| !group.outer.is_empty())
+    }
+
+    #[test]
+    fn data_that_fit_a_cache_change_no_draw() {
+        // 192 rows have 0.8 MiB, and 256 rows have 1.5 MiB.
+        let problem = shipped("dgemm");
+        let untimed = Space::new(read(&problem).expect("it is affine"));
+        let permitted = TechniqueSet::all();
+        for seed in 0..4 {
+            let schedules = walk(&untimed, permitted, seed);
+            assert!(!schedules.iter().any(tiled_twice));
+            assert_eq!(walk(&product(192), permitted, seed), schedules);
+        }
+        assert!(walk(&product(256), permitted, 0).iter().any(tiled_twice));
+    }
+
+    #[test]
+    fn larger_data_draw_outer_tiles_that_hold_tiles_and_stay_within_their_loops() {
+        let space = product(700);
+        let schedules = walk(&space, TechniqueSet::all(), 5);
+        let twice = schedules.iter().filter(|s| tiled_twice(s)).count();
+        assert!((20..300).contains(&twice), "{twice} of {}", schedules.len());
+        let mut ragged = 0;
+        for schedule in &schedules {
+            for group in &schedule.groups {
+                for (outer, tile) in group.outer.iter().zip(&group.tiles) {
+                    assert!(*outer == 0 || outer > tile && *tile >= 32, "{group:?}");
+                    assert!(*outer < 700, "{group:?}");
+                    ragged += usize::from(*outer > 0 && outer % tile > 0);
+                }
+            }
+        }
+        for schedule in schedules.iter().filter(|s| tiled_twice(s)).take(40) {
+            let misfit = matches!(
+                space.render(schedule),
+                Err(crate::generate::Error::Misfit(_))
+            );
+            assert!(!misfit, "{schedule:?}");
+        }
+        assert!(ragged > 0, "every outer tile is a multiple of its tile");
+        let unblocked = TechniqueSet::all().without(Technique::CacheBlocking);
+        assert!(!walk(&space, unblocked, 5).iter().any(tiled_twice));
     }
 
     #[test]

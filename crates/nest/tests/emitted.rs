@@ -20,6 +20,8 @@ const PROGRAMS: usize = 24;
 const RANDOM: u64 = 6;
 /// Programs of each random problem.
 const RANDOM_PROGRAMS: usize = 8;
+/// Programs of each problem with tiles of two levels.
+const TILED_TWICE: usize = 8;
 /// One in so many problems of a suite is tried by a commit.
 const SUITE: usize = 3;
 /// Draws for one program at most.
@@ -286,6 +288,37 @@ fn programs(space: &Space, rng: &mut ChaCha8Rng, wanted: usize) -> Vec<(Schedule
     all
 }
 
+/// Programs with tiles of two levels, of sizes that do and do not divide each other. Small ones, so that sizes of tests have several.
+fn programs_tiled_twice(
+    space: &Space,
+    rng: &mut ChaCha8Rng,
+    wanted: usize,
+) -> Vec<(Schedule, String)> {
+    let mut all: Vec<(Schedule, String)> = Vec::new();
+    for _ in 0..wanted * DRAWS / 2 {
+        if all.len() >= wanted {
+            break;
+        }
+        let mut schedule = space::draw(space, TechniqueSet::all(), rng);
+        for group in &mut schedule.groups {
+            group.outer = vec![0; group.tiles.len()];
+            for (tile, outer) in group.tiles.iter_mut().zip(&mut group.outer) {
+                if rng.random_bool(0.7) {
+                    *tile = [3, 4, 8][rng.random_range(0..3)];
+                    *outer = [9, 12, 20, 32][rng.random_range(0..4)];
+                }
+            }
+        }
+        if let Ok(Rendered { text, .. }) = space.render(&schedule)
+            && text.contains("_outer")
+            && all.iter().all(|(_, known)| *known != text)
+        {
+            all.push((schedule, text));
+        }
+    }
+    all
+}
+
 /// The number that an environment variable has.
 fn number<T: std::str::FromStr>(variable: &str) -> Option<T> {
     std::env::var(variable).ok()?.parse().ok()
@@ -297,10 +330,27 @@ fn check(name: &str) {
 }
 
 fn check_problem(problem: &Problem, wanted: usize, compared: Compared) {
-    let name = problem.id.as_str();
-    let space = Space::new(read::read(problem).unwrap_or_else(|e| panic!("{name}: {e}")));
+    let space = space_of(problem);
     let mut rng = ChaCha8Rng::seed_from_u64(7);
     let all = programs(&space, &mut rng, wanted);
+    check_programs(problem, &all, compared, &mut rng);
+    let name = &problem.id;
+    assert!(all.len() >= 2, "{name}: only {} programs", all.len());
+}
+
+fn space_of(problem: &Problem) -> Space {
+    let program = read::read(problem).unwrap_or_else(|e| panic!("{}: {e}", problem.id));
+    Space::new(program)
+}
+
+/// Compiles the programs and runs them beside the reference.
+fn check_programs(
+    problem: &Problem,
+    all: &[(Schedule, String)],
+    compared: Compared,
+    rng: &mut ChaCha8Rng,
+) {
+    let name = problem.id.as_str();
     let folder = tempfile::tempdir().unwrap();
     let entry = &problem.entry.name;
     let mut objects = Vec::new();
@@ -360,7 +410,7 @@ fn check_problem(problem: &Problem, wanted: usize, compared: Compared) {
         objects.push(object);
     }
     let driver = {
-        let mut sizes = sizes(problem, &mut rng);
+        let mut sizes = sizes(problem, rng);
         if compared == Compared::ByBound {
             sizes.push(problem.timed.clone());
         }
@@ -400,7 +450,6 @@ fn check_problem(problem: &Problem, wanted: usize, compared: Compared) {
         problem.reference_source
     );
     eprintln!("{name}: {} programs are right ({coarse:.0})", all.len());
-    assert!(all.len() >= 2, "{name}: only {} programs", all.len());
 }
 
 #[test]
@@ -459,4 +508,34 @@ fn programs_of_random_problems_are_right() {
         let problem = Problem::from_files(files).expect("a random problem is sound");
         check_problem(&problem, RANDOM_PROGRAMS, Compared::ByBound);
     }
+}
+
+#[test]
+fn programs_with_tiles_of_two_levels_are_right() {
+    let wanted = number("FLOPSMITH_NEST_PROGRAMS").unwrap_or(TILED_TWICE);
+    for name in ["dgemm", "transpose", "dsyrk", "stencil3d"] {
+        let problem = load(name);
+        let mut rng = ChaCha8Rng::seed_from_u64(8);
+        let all = programs_tiled_twice(&space_of(&problem), &mut rng, wanted);
+        assert!(all.len() >= 2, "{name}: only {} programs", all.len());
+        check_programs(&problem, &all, Compared::Roughly, &mut rng);
+    }
+}
+
+/// Dependences of a random nest may forbid all tiles, but those of most nests do not.
+#[test]
+fn programs_of_random_problems_with_tiles_of_two_levels_are_right() {
+    let mut count = 0;
+    let problems = number("FLOPSMITH_NEST_RANDOM").unwrap_or(RANDOM);
+    for seed in 0..problems {
+        let files = random::problem(seed).unwrap();
+        let problem = Problem::from_files(files).expect("a random problem is sound");
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let all = programs_tiled_twice(&space_of(&problem), &mut rng, RANDOM_PROGRAMS);
+        if !all.is_empty() {
+            check_programs(&problem, &all, Compared::ByBound, &mut rng);
+        }
+        count += all.len() as u64;
+    }
+    assert!(count >= problems, "{count} programs of {problems} problems");
 }

@@ -151,3 +151,34 @@ fn techniques_of_emitted_loop_nests_are_found_in_their_text() {
     let low: Vec<_> = counts.iter().filter(|(t, of)| is_low(t, of)).collect();
     assert!(low.is_empty(), "{low:?}\n{table}");
 }
+
+/// Tiles of two levels are one technique. The inner tiles fill the outer ones, or the last is cut off.
+#[test]
+fn tiles_of_two_levels_are_blocks_for_a_cache_and_nothing_else() {
+    let problem = &super::PROBLEMS["transpose"];
+    let space = Space::new(read::read(problem).unwrap());
+    let blocking = TechniqueSet::EMPTY.with(Technique::CacheBlocking);
+    for (tiles, outer) in [
+        ([32, 32], [64, 128]),
+        ([32, 64], [80, 96]),
+        ([64, 32], [0, 96]),
+        ([0, 32], [0, 64]),
+    ] {
+        let mut schedule = space.plain();
+        schedule.groups[0].tiles = tiles.to_vec();
+        schedule.groups[0].outer = outer.to_vec();
+        let rendered = space.render(&schedule).unwrap();
+        assert_eq!(labels::techniques(&space, &rendered), blocking);
+        let program = Program {
+            name: "transpose_tiled_twice".into(),
+            kind: "nest".into(),
+            problem: "transpose".into(),
+            language: Language::C,
+            labels: blocking,
+            source: rendered.text,
+        };
+        let seen = detected(&program).seen;
+        let found: Vec<Technique> = seen.iter().map(|s| s.technique).collect();
+        assert_eq!(found, [Technique::CacheBlocking], "{}", program.source);
+    }
+}

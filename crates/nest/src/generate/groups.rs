@@ -267,6 +267,26 @@ pub fn place(
     })
 }
 
+/// The size of the outer tiles in each dimension of a group; 0 for none.
+///
+/// # Errors
+/// Sizes for other dimensions, and an outer tile that is no larger than its tiles.
+pub fn outer(group: &Group) -> Result<Vec<u32>, Error> {
+    if group.outer.is_empty() {
+        return Ok(vec![0; group.tiles.len()]);
+    }
+    if group.outer.len() != group.tiles.len() {
+        return Err(Error::Misfit("other dimensions"));
+    }
+    let mut pairs = group.outer.iter().zip(&group.tiles);
+    if !pairs.all(|(outer, tile)| *outer == 0 || (*tile > 0 && outer > tile)) {
+        return Err(Error::Misfit(
+            "an outer tile that is no larger than its tiles",
+        ));
+    }
+    Ok(group.outer.clone())
+}
+
 /// A dependence in coordinates, without the domains of its statements.
 pub fn pairs(
     space: &Space,
@@ -311,6 +331,7 @@ pub fn plain(program: &Program, members: &Members) -> Group {
     Group {
         order: (0..members.dimensions).collect(),
         tiles: vec![0; members.dimensions],
+        outer: Vec::new(),
         skew: None,
         fills: vec![0; lacking],
         fused: 0,

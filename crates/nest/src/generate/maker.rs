@@ -23,6 +23,20 @@ struct Placed {
     has: Vec<bool>,
 }
 
+/// Keeps a point within its tiles along one dimension, of which `levels` come from the outermost to the innermost. The first tile
+/// within an outer one begins with that one, and the last may be cut off by its end.
+fn keep_within_tiles<'l>(domain: &mut System, levels: impl Iterator<Item = &'l Level>, point: Var) {
+    let point = Affine::var(point);
+    let mut first = Affine::default();
+    for level in levels {
+        if let Some(tile) = level.tile {
+            first = first.plus_times(tile, &Affine::var(level.var));
+            domain.at_most(&first, &point);
+            domain.at_most(&point, &first.offset(tile - 1));
+        }
+    }
+}
+
 pub(super) struct Maker<'a> {
     space: &'a Space,
     pub(super) program: Program,
@@ -50,6 +64,7 @@ impl<'a> Maker<'a> {
         {
             return Err(Error::Misfit("other dimensions"));
         }
+        let outer = groups::outer(group)?;
         let points: Vec<Var> = (0..dimensions)
             .map(|d| {
                 let name = program.name(members.main[d]).to_owned();
@@ -57,13 +72,15 @@ impl<'a> Maker<'a> {
             })
             .collect();
         let mut levels = Vec::new();
-        for dimension in group.order.iter().copied().filter(|d| group.tiles[*d] > 0) {
-            let name = format!("{}_tile", program.name(members.main[dimension]));
-            levels.push(Level {
-                dimension,
-                var: program.fresh(&name),
-                tile: Some(i64::from(group.tiles[dimension])),
-            });
+        for (sizes, word) in [(&outer, "outer"), (&group.tiles, "tile")] {
+            for dimension in group.order.iter().copied().filter(|d| sizes[*d] > 0) {
+                let name = format!("{}_{word}", program.name(members.main[dimension]));
+                levels.push(Level {
+                    dimension,
+                    var: program.fresh(&name),
+                    tile: Some(i64::from(sizes[dimension])),
+                });
+            }
         }
         for dimension in group.order.iter().copied() {
             levels.push(Level {
@@ -85,13 +102,9 @@ impl<'a> Maker<'a> {
                 &mut next_fill,
             )?;
             let mut domain = one.domain;
-            for level in levels.iter().filter(|l| one.has[l.dimension]) {
-                if let Some(tile) = level.tile {
-                    let first = Affine::var(level.var).times(tile);
-                    let point = Affine::var(points[level.dimension]);
-                    domain.at_most(&first, &point);
-                    domain.at_most(&point, &first.offset(tile - 1));
-                }
+            for dimension in (0..dimensions).filter(|d| one.has[*d]) {
+                let along = levels.iter().filter(|l| l.dimension == dimension);
+                keep_within_tiles(&mut domain, along, points[dimension]);
             }
             placed.push(Placed {
                 number: *number,

@@ -1,0 +1,320 @@
+use std::path::Path;
+
+use flopsmith_generator::schedule::Space;
+use flopsmith_protocol::{Purpose, TechniqueSet};
+
+use super::*;
+
+fn task(number: u32) -> Task {
+    let step = u64::from(number);
+    Task {
+        group_size: 8,
+        permitted: TechniqueSet::all(),
+        purpose: Purpose::Search,
+        seed: step + 100,
+        ..flopsmith_test_support::task(step, 0)
+    }
+}
+
+/// The space of a matrix product, that of another loop nest, and that of a template.
+#[tokio::test]
+async fn a_source_that_is_made_anew_goes_on_from_the_outcomes() {
+    for name in ["dgemm", "dsyrk", "histogram"] {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let problem = Problem::load(&problems.join(name)).expect("a problem");
+        let task = |number: u32| Task {
+            problem: problem.id.clone(),
+            ..task(number)
+        };
+        let made = || {
+            let searching = Searching::of(&problem, 1).expect("it has schedules");
+            ScheduleSource::new([(problem.id.clone(), searching)])
+        };
+        let mut source = made();
+        let mut log: Vec<(String, Option<f64>)> = Vec::new();
+        for number in 0..5 {
+            let groups = source.answer(&[&problem], &[task(number)]).await;
+            for answer in groups.expect("answers").into_iter().flatten() {
+                // Any landscape will do, with some programs that fail.
+                let length = answer.source.len();
+                let gflops = (length % 5 > 0).then_some(length as f64);
+                source.outcome_seen(&problem.id, &answer.source, gflops);
+                log.push((answer.source, gflops));
+            }
+        }
+        let mut again = made();
+        for (program, gflops) in &log {
+            again.outcome_seen(&problem.id, program, *gflops);
+        }
+        again.outcome_seen(&problem.id, "int other;", Some(1e9));
+        let next = again
+            .answer(&[&problem], &[task(5)])
+            .await
+            .expect("answers");
+        let known = |answer: &Answer| log.iter().any(|(program, _)| *program == answer.source);
+        assert!(!next.iter().flatten().any(known), "nothing is tried again");
+        let other = source
+            .answer(&[&problem], &[task(5)])
+            .await
+            .expect("answers");
+        assert_eq!(next, other, "as if it had never ended");
+    }
+}
+
+#[test]
+fn every_shipped_problem_by_itself_has_a_search() {
+    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(problems).expect("the problems") {
+        let folder = entry.expect("an entry").path();
+        if !folder.join("problem.toml").is_file() {
+            continue;
+        }
+        let problem = Problem::load(&folder).expect("a problem");
+        let searching = Searching::of(&problem, 1);
+        assert!(searching.is_ok(), "{}: {:?}", problem.id, searching.err());
+        seen += 1;
+    }
+    assert!(seen > 20, "{seen}");
+}
+
+#[test]
+fn a_problem_that_is_not_affine_learns_the_line_and_what_would_work() {
+    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    let mut problem = Problem::load(&problems.join("sort64")).expect("a problem");
+    problem.template = None;
+    let why = Searching::of(&problem, 1).err().expect("it sorts");
+    for part in ["(line ", "`template`", "--start mine.c"] {
+        assert!(why.contains(part), "{why}");
+    }
+}
+
+#[test]
+fn at_least_45_shipped_problems_are_searched_and_the_others_say_what_they_lack() {
+    let folders = flopsmith_test_support::shipped::problems();
+    let refused = folders.iter().filter_map(|folder| {
+        let problem = Problem::load(folder).expect("a problem");
+        let why = Searching::of(&problem, 1).err()?;
+        Some((problem.id, why))
+    });
+    let refused: Vec<(ProblemId, String)> = refused.collect();
+    let searched = folders.len() - refused.len();
+    assert!(
+        searched >= 45,
+        "{searched} of {}: {refused:#?}",
+        folders.len()
+    );
+    for (id, why) in &refused {
+        for part in ["no affine loop nest (", "`template`", "--start mine.c"] {
+            assert!(why.contains(part), "{id}: {why}");
+        }
+    }
+}
+
+#[test]
+fn a_problem_whose_dependences_forbid_other_orders_learns_what_would_work() {
+    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    let mut problem = Problem::load(&problems.join("prefix_sum")).expect("a problem");
+    problem.template = None;
+    problem.reference_source = "void prefix_sum(int n, const int *in, int *out) {
+        for (int i = 1; i < n; i++) out[i] = 3 * out[i - 1] + in[i];
+    }"
+    .into();
+    let lack = |problem: &Problem| Searching::of(problem, 1).expect("it is affine").lack();
+    let words = lack(&problem).expect("it is a recurrence");
+    for part in ["forbid every other order", "`template`", "--start mine.c"] {
+        assert!(words.contains(part), "{words}");
+    }
+    let other = Problem::load(&problems.join("dsyrk")).expect("a problem");
+    assert_eq!(lack(&other), None);
+}
+
+#[tokio::test]
+async fn an_answer_is_the_same_whoever_gives_it_beside_what_else() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+    let problem = Problem::load(&folder).expect("a problem");
+    let made = || ScheduleSource::new([(problem.id.clone(), Search::new(Space::dgemm(), 1))]);
+    let step: Vec<Task> = (0..4)
+        .map(|number| Task {
+            group_size: 16,
+            tasks_in_step: 4,
+            permitted: TechniqueSet::all(),
+            purpose: Purpose::Search,
+            seed: 7,
+            ..flopsmith_test_support::task(0, number)
+        })
+        .collect();
+    let together = made().answer(&[&problem], &step).await.expect("answers");
+    let mut programs: Vec<&str> = Vec::new();
+    for (task, answers) in step.into_iter().zip(&together).rev() {
+        let alone = made().answer(&[&problem], &[task]).await.expect("answers");
+        assert_eq!(alone[0], *answers);
+        programs.extend(answers.iter().map(|a| a.source.as_str()));
+    }
+    programs.sort_unstable();
+    let count = programs.len();
+    programs.dedup();
+    assert_eq!(programs.len(), count, "no two tasks of a step try the same");
+}
+
+/// The first step of a search that knows programs of an earlier one tries their schedules, each once.
+#[tokio::test]
+async fn a_warm_search_begins_with_the_schedules_of_earlier_ones() {
+    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    let load = |name: &str| Problem::load(&problems.join(name)).expect("a problem");
+    for name in ["dgemm", "dsyrk", "histogram"] {
+        let problem = load(name);
+        let step = |size: u32| -> Vec<Task> {
+            let tasks = (0..2).map(|number| Task {
+                problem: problem.id.clone(),
+                group_size: size,
+                tasks_in_step: 2,
+                permitted: TechniqueSet::all(),
+                purpose: Purpose::Search,
+                seed: 11,
+                ..flopsmith_test_support::task(0, number)
+            });
+            tasks.collect()
+        };
+        let made = || {
+            let searching = Searching::of(&problem, 1).expect("it has schedules");
+            ScheduleSource::new([(problem.id.clone(), searching)])
+        };
+        let found = made().answer(&[&problem], &step(8)).await;
+        let found: Vec<String> = found
+            .expect("answers")
+            .into_iter()
+            .flatten()
+            .map(|answer| answer.source)
+            .collect();
+        let known: Vec<String> = found[1..4]
+            .iter()
+            .cloned()
+            .chain(["int other;".to_owned()])
+            .collect();
+        let mut source = made().warmed_by(known.clone());
+        let answers = source.answer(&[&problem], &step(6)).await;
+        let answers: Vec<String> = answers
+            .expect("answers")
+            .into_iter()
+            .flatten()
+            .map(|answer| answer.source)
+            .collect();
+        assert_eq!(answers.len(), 12, "{name}");
+        for program in &known[..3] {
+            let times = answers.iter().filter(|a| *a == program).count();
+            assert_eq!(times, 1, "{name}: {program}");
+        }
+        assert_eq!(answers[..3], known[..3], "{name}: they come first");
+    }
+}
+
+/// The settings of a search that begins with a program with three parameters, of 11 configurations.
+fn tuned() -> Settings {
+    let parameters = r#"{"ConfigurationSpace": {"TuningParameters": [
+        {"Name": "A", "Type": "int", "Values": "[1, 2, 3]", "Default": 2},
+        {"Name": "B", "Type": "int", "Values": "[0, 1]", "Default": 1},
+        {"Name": "C", "Type": "int", "Values": "[0, 1]", "Default": 0}],
+        "Conditions": [{"Expression": "A + B + C < 5", "Parameters": ["A", "B", "C"]}]}}"#;
+    Settings {
+        tasks: 2,
+        group_size: 3,
+        start: Some(flopsmith_config::Start {
+            source: "void dgemm(int n) { n = A + B + C; }\n".into(),
+            parameters: parameters.into(),
+            configurations: 11,
+            max_source_bytes: None,
+        }),
+        ..Settings::default()
+    }
+}
+
+/// The tasks of a step of this search.
+fn step_of(settings: &Settings, step: u64) -> Vec<Task> {
+    let (tasks, group_size) = settings.search_step(step);
+    let tasks = (0..tasks).map(|number| Task {
+        group_size,
+        tasks_in_step: tasks,
+        permitted: TechniqueSet::all(),
+        purpose: Purpose::Search,
+        seed: 31 * step + u64::from(number),
+        ..flopsmith_test_support::task(step, number)
+    });
+    tasks.collect()
+}
+
+#[tokio::test]
+async fn a_search_over_parameters_tries_each_configuration_once_and_the_defaults_first() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+    let problem = Problem::load(&folder).expect("a problem");
+    let settings = tuned();
+    let made = || {
+        let searching = Searching::of_run(&problem, &settings).expect("they fit");
+        ScheduleSource::new([(problem.id.clone(), searching)])
+    };
+    let mut source = made();
+    let mut seen: Vec<String> = Vec::new();
+    for step in 0..2 {
+        let mut outcomes = Vec::new();
+        for task in step_of(&settings, step) {
+            let count = task.group_size as usize;
+            let mut answers = source
+                .answer(&[&problem], std::slice::from_ref(&task))
+                .await
+                .expect("answers");
+            // The same task again, and the same task of another process.
+            let again = source
+                .answer(&[&problem], std::slice::from_ref(&task))
+                .await;
+            assert_eq!(again.expect("answers"), answers);
+            let mut other = made();
+            for program in &seen {
+                other.outcome_seen(&problem.id, program, Some(program.len() as f64));
+            }
+            let elsewhere = other.answer(&[&problem], &[task]).await;
+            assert_eq!(elsewhere.expect("answers"), answers);
+            let group = answers.remove(0);
+            assert_eq!(group.len(), count);
+            outcomes.extend(group.into_iter().map(|answer| answer.source));
+        }
+        for program in &outcomes {
+            source.outcome_seen(&problem.id, program, Some(program.len() as f64));
+        }
+        seen.extend(outcomes);
+    }
+    let defaults = "#define A 2\n#define B 1\n#define C 0\n";
+    assert!(seen[0].starts_with(defaults), "{}", seen[0]);
+    assert_eq!(seen.len(), 11);
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 11, "no configuration is tried twice");
+}
+
+#[tokio::test]
+async fn a_search_begins_with_the_users_own_program() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dsyrk");
+    let problem = Problem::load(&folder).expect("a problem");
+    let searching = Searching::of(&problem, 1).expect("it has schedules");
+    let mut source = ScheduleSource::new([(problem.id.clone(), searching)])
+        .beginning_with(Some("my program".into()));
+    let mut of = async |step: u64, number: u32| {
+        let task = Task {
+            problem: problem.id.clone(),
+            tasks_in_step: 2,
+            group_size: 4,
+            permitted: TechniqueSet::all(),
+            purpose: Purpose::Search,
+            ..flopsmith_test_support::task(step, number)
+        };
+        let groups = source.answer(&[&problem], &[task]).await.expect("answers");
+        let group = groups.into_iter().flatten().map(|answer| answer.source);
+        group.collect::<Vec<_>>()
+    };
+    let first = of(0, 0).await;
+    assert_eq!(first[0], "my program");
+    assert_eq!(first.len(), 4);
+    for (step, number) in [(0, 1), (1, 0)] {
+        let later = of(step, number).await;
+        assert!(!later.iter().any(|program| program == "my program"));
+    }
+}

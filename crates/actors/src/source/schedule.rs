@@ -1,5 +1,5 @@
 //! Spaces of programs as a source: schedules, a classic autotuner that a policy has to beat at the same budget, or configurations of the
-//! parameters of a user's own program.
+//! parameters of a user's own program. Variants of such a program stand beside schedules, or alone.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,12 +13,13 @@ use flopsmith_generator::template::{
 use flopsmith_nest::schedule::Schedule as NestSchedule;
 use flopsmith_nest::search::{Search as NestSearch, marked, search as nest_search, unmarked};
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{ProblemId, Task};
+use flopsmith_protocol::{Measurement, Outcome, ProblemId, Task};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use crate::answer::{Answer, Answers, Source};
 use crate::error::Error;
+use crate::source::variants::Variants;
 
 /// Proposes schedules and learns from their measured speed.
 ///
@@ -29,6 +30,8 @@ pub struct ScheduleSource {
     searches: HashMap<ProblemId, Searching>,
     /// The program with which the run begins.
     start: Option<String>,
+    /// The variants of that program, where the run makes some.
+    variants: Option<Variants>,
     /// Programs of earlier searches, whose schedules the first step tries.
     warm: Vec<String>,
 }
@@ -168,8 +171,15 @@ impl Searching {
     /// A problem for which no schedules are known, with the reason.
     pub fn of(problem: &Problem, seed: u64) -> Result<Self, String> {
         if problem.language != Language::C {
+            let instead = match problem.language {
+                Language::Python => String::new(),
+                other => format!(
+                    ": tune a program of yours with `--start mine.{}`",
+                    other.ending()
+                ),
+            };
             return Err(format!(
-                "the schedule space writes programs in C, and this problem's must be in {}",
+                "the schedule space writes programs in C, and this problem's must be in {}{instead}",
                 problem.language.name()
             ));
         }
@@ -393,6 +403,7 @@ impl ScheduleSource {
         Self {
             searches: searches.map(|(id, search)| (id, search.into())).collect(),
             start: None,
+            variants: None,
             warm: Vec::new(),
         }
     }
@@ -408,6 +419,50 @@ impl ScheduleSource {
     pub fn beginning_with(self, start: Option<String>) -> Self {
         Self { start, ..self }
     }
+
+    /// Answers with variants of the user's program, by their share, and with nothing else where a problem has no space.
+    #[must_use]
+    pub fn varying(self, variants: Option<Variants>) -> Self {
+        Self { variants, ..self }
+    }
+
+    /// The answers to a task: the program with which the run begins, variants of it, and programs of the space.
+    fn group(&mut self, task: &Task) -> Result<Vec<Answer>, Error> {
+        let space = self.searches.get_mut(&task.problem);
+        if space.is_none() && self.variants.is_none() {
+            let why = format!("no schedule space for `{}`", task.problem);
+            return Err(Error::Generator(why));
+        }
+        let begins = task.step == 0 && task.id.group() == Some(0);
+        let start = self.start.clone().filter(|_| begins);
+        let count = task.group_size as usize;
+        let mut group: Vec<Answer> = start
+            .map(|source| Answer::of_program(source, None))
+            .into_iter()
+            .collect();
+        if let Some(variants) = &self.variants {
+            let open = count.saturating_sub(group.len());
+            let made = variants.answers(task, open, space.is_none()).into_iter();
+            group.extend(made.map(|made| Answer::of_program(made.source, Some(made.parent))));
+        }
+        let open = count.saturating_sub(group.len());
+        match (space, &self.variants) {
+            (Some(of), _) if open > 0 => {
+                let programs = match task.step == 0 && !self.warm.is_empty() {
+                    true => of.warm_programs(task, &self.warm, open),
+                    false => of.programs(task, open),
+                };
+                let programs = programs.into_iter();
+                group.extend(programs.map(|source| Answer::of_program(source, None)));
+            }
+            (None, Some(variants)) => group.resize_with(count, || {
+                let again = variants.again(task);
+                Answer::of_program(again.source, Some(again.parent))
+            }),
+            _ => {}
+        }
+        Ok(group)
+    }
 }
 
 #[async_trait]
@@ -420,23 +475,7 @@ impl Source for ScheduleSource {
     ) -> Result<(), Error> {
         let mut groups = Vec::with_capacity(tasks.len());
         for task in tasks {
-            let of = self.searches.get_mut(&task.problem).ok_or_else(|| {
-                Error::Generator(format!("no schedule space for `{}`", task.problem))
-            })?;
-            let begins = task.step == 0 && task.id.group() == Some(0);
-            let start = self.start.clone().filter(|_| begins);
-            let mut group = Vec::from_iter(start);
-            let count = task.group_size as usize - group.len();
-            group.extend(match task.step == 0 && !self.warm.is_empty() {
-                true => of.warm_programs(task, &self.warm, count),
-                false => of.programs(task, count),
-            });
-            let group = group.into_iter().map(|source| Answer {
-                source,
-                raw: None,
-                sampled: None,
-            });
-            groups.push(group.collect());
+            groups.push(self.group(task)?);
         }
         answers.take_all(groups);
         Ok(())
@@ -447,9 +486,19 @@ impl Source for ScheduleSource {
             of.outcome_seen(source, gflops);
         }
     }
+
+    fn outcome_reported(&mut self, outcome: &Outcome) {
+        if let Some(variants) = &mut self.variants {
+            variants.note(outcome);
+        }
+        let measured = outcome.verdict.measurement();
+        let gflops = measured.map(Measurement::known_gflops);
+        self.outcome_seen(&outcome.candidate.problem, &outcome.source, gflops);
+    }
 }
 
-fn share_of(task: &Task) -> Share {
+/// The part of the programs that a task of a step tries: no two tasks of a step try the same one.
+pub(super) fn share_of(task: &Task) -> Share {
     let all = Share::ALL;
     task.id.group().map_or(all, |number| Share {
         number,
@@ -667,6 +716,118 @@ mod tests {
                 assert_eq!(times, 1, "{name}: {program}");
             }
             assert_eq!(answers[..3], known[..3], "{name}: they come first");
+        }
+    }
+
+    /// Settings of a search that varies a program of the user's, for a third of its answers.
+    fn varying(source: &str) -> Settings {
+        let mut settings = flopsmith_config::search::defaults("dsyrk", 60.0);
+        settings.start = Some(flopsmith_config::Start {
+            source: source.into(),
+            ..flopsmith_config::Start::default()
+        });
+        settings.generator.start_share = 1.0 / 3.0;
+        settings
+    }
+
+    #[tokio::test]
+    async fn variants_of_the_users_program_stand_beside_schedules_and_name_their_parents() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dsyrk");
+        let problem = Problem::load(&folder).expect("a problem");
+        let own = "void dsyrk(int n) { for (int i = 0; i < n; i += 8) f(i); }\n";
+        let settings = varying(own);
+        let made = || {
+            let searching = Searching::of_run(&problem, &settings).expect("it has schedules");
+            ScheduleSource::new([(problem.id.clone(), searching)])
+                .beginning_with(Some(own.into()))
+                .varying(Variants::of_run(&problem, &settings))
+        };
+        let task = |step: u64, number: u32| Task {
+            problem: problem.id.clone(),
+            group_size: 9,
+            permitted: TechniqueSet::all(),
+            purpose: Purpose::Search,
+            seed: step,
+            ..flopsmith_test_support::task(step, number)
+        };
+        let mut source = made();
+        let mut log: Vec<Outcome> = Vec::new();
+        for step in 0..3 {
+            let asked = task(step, 0);
+            let answers = source
+                .answer(&[&problem], std::slice::from_ref(&asked))
+                .await;
+            let group = answers.expect("answers").remove(0);
+            assert_eq!(group.len(), 9);
+            let varied = group.iter().filter(|answer| answer.parent.is_some());
+            assert!((2..=3).contains(&varied.count()), "step {step}");
+            for (sample, answer) in (0..).zip(group) {
+                let mut candidate = flopsmith_test_support::sample_of(&asked, sample);
+                candidate.follows = answer.parent;
+                let length = answer.source.len();
+                let verdict = flopsmith_test_support::measured(length as f64);
+                log.push(Outcome {
+                    source: answer.source,
+                    ..flopsmith_test_support::outcome(candidate, verdict)
+                });
+            }
+            let new = log.len() - 9;
+            log[new..]
+                .iter()
+                .for_each(|outcome| source.outcome_reported(outcome));
+        }
+        // A source that is made anew goes on from the outcomes with the same parents.
+        let mut again = made();
+        log.iter()
+            .for_each(|outcome| again.outcome_reported(outcome));
+        let next = [task(3, 1)];
+        let answers = source.answer(&[&problem], &next).await.expect("answers");
+        let same = again.answer(&[&problem], &next).await.expect("answers");
+        assert_eq!(answers, same);
+        let known = |answer: &Answer| log.iter().any(|outcome| outcome.source == answer.source);
+        assert!(
+            !answers.iter().flatten().any(known),
+            "nothing is tried again"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_problem_without_a_space_has_variants_of_the_users_program_alone() {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let mut problem = Problem::load(&problems.join("sort64")).expect("a problem");
+        problem.template = None;
+        let settings = varying("void sort64(int n) { for (int i = 0; i < n; i += 8) f(i); }\n");
+        assert!(Searching::of_run(&problem, &settings).is_err());
+        let none: [(ProblemId, Searching); 0] = [];
+        let mut source = ScheduleSource::new(none).varying(Variants::of_run(&problem, &settings));
+        let task = Task {
+            problem: problem.id.clone(),
+            ..task(1)
+        };
+        let answers = source
+            .answer(&[&problem], std::slice::from_ref(&task))
+            .await;
+        let answers = answers.expect("answers").remove(0);
+        assert_eq!(answers.len(), 8);
+        assert!(answers.iter().all(|answer| answer.parent.is_some()));
+        let none: [(ProblemId, Searching); 0] = [];
+        let nothing = ScheduleSource::new(none).answer(&[&problem], &[task]).await;
+        assert!(nothing.is_err(), "it has nothing to write");
+    }
+
+    #[test]
+    fn a_problem_in_another_language_learns_of_its_own_programs() {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let mut problem = Problem::load(&problems.join("dsyrk")).expect("a problem");
+        for (language, words) in [
+            (Language::Fortran, Some("--start mine.f90")),
+            (Language::Cxx, Some("--start mine.cpp")),
+            (Language::Python, None),
+        ] {
+            problem.language = language;
+            let why = Searching::of(&problem, 1).err().expect("it is not in C");
+            assert!(why.contains(words.unwrap_or("must be in")), "{why}");
+            assert_eq!(why.contains("--start"), words.is_some(), "{why}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use flopsmith_actors::source::schedule::Searching;
+use flopsmith_actors::source::variants::Variants;
 use flopsmith_bench::inputs::Program;
 use flopsmith_config::search::{BUDGET, ask, defaults, improve, stage};
 use flopsmith_config::{Endpoint, GeneratorKind, Job, Settings, Start};
@@ -12,7 +13,7 @@ use flopsmith_generator::parameters::Configurations;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Technique, text};
 use flopsmith_run::console::{data, say, usage};
-use flopsmith_run::digits::counted;
+use flopsmith_run::digits::{counted, percent};
 use flopsmith_run::folder::{self, Folder};
 use flopsmith_run::output::Output;
 use flopsmith_run::summary::Summary;
@@ -35,7 +36,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 .join
                 .apply(&mut settings, &args.run.set, Job::Search)?;
             begin(args, &mut settings)?;
-            let problem = searchable(&settings)?;
+            let problem = searchable(&mut settings)?;
             warm_up(args, &mut settings, &problem);
             endpoint::prepare(&mut settings)?;
             evaluator::has_cores_of(&settings)?;
@@ -71,7 +72,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 folder::resume(args.run.place.folder(), name, &prefix, Job::Search, budget)?;
             check_results(args, &settings)?;
             args.run.join.apply_again(&mut settings, Job::Search)?;
-            searchable(&settings)?;
+            searchable(&mut settings)?;
             evaluator::has_cores_of(&settings)?;
             let has_ended = folder.facts()?.finished;
             if let Some(word) = &args.endpoint {
@@ -172,22 +173,70 @@ fn prefix(problem: &Problem) -> String {
     format!("search-{}-", problem.id)
 }
 
-/// Loads the problem, and checks that the generator can write programs for it.
-fn searchable(settings: &Settings) -> Result<Problem> {
+/// Loads the problem, checks that the generator can write programs for it, and says which ones vary the user's own. For a problem
+/// without a schedule space all of them do.
+fn searchable(settings: &mut Settings) -> Result<Problem> {
     let problem = paths::any(&settings.problem)?;
     let problem = start::permitting(paths::selected(problem, &settings.workloads)?, settings);
-    if settings.generator.has_space() {
-        let searching = Searching::of_run(&problem, settings).map_err(|why| {
-            usage(format!(
-                "`flopsmith search` cannot write programs for `{}`: {why}; `flopsmith train` takes any problem",
+    if !settings.generator.has_space() {
+        return Ok(problem);
+    }
+    let variants = Variants::of_run(&problem, settings);
+    match (Searching::of_run(&problem, settings), &variants) {
+        (Ok(searching), _) => {
+            if let Some(words) = searching.lack() {
+                say(&format!("note: {words}"));
+            }
+            if let Some(variants) = &variants {
+                say(&parents(
+                    settings,
+                    variants.can_vary(settings.sqd.techniques),
+                ));
+            }
+        }
+        (Err(_), Some(variants)) if variants.can_vary(settings.sqd.techniques) => {
+            settings.generator.start_share = 1.0;
+            say(&format!(
+                "start        your program and its fastest variants are the parents of all programs: problem {} has no schedule space",
                 problem.id
-            ))
-        })?;
-        if let Some(words) = searching.lack() {
-            say(&format!("note: {words}"));
+            ));
+        }
+        (Err(why), Some(_)) => {
+            return Err(usage(format!(
+                "`flopsmith search` cannot write programs for `{}`: {why}. The search finds nothing to vary in this one: write its sizes of tiles as macros or constants, or name parameters of it (--parameters)",
+                problem.id
+            )));
+        }
+        (Err(why), None) => {
+            let off = match &settings.start {
+                Some(start)
+                    if settings.generator.kind == GeneratorKind::Schedule
+                        && settings.generator.start_share <= 0.0
+                        && !start.has_parameters() =>
+                {
+                    ", whose variants `generator.start_share = 0` turns off"
+                }
+                _ => "",
+            };
+            return Err(usage(format!(
+                "`flopsmith search` cannot write programs for `{}`: {why}{off}; `flopsmith train` takes any problem",
+                problem.id
+            )));
         }
     }
     Ok(problem)
+}
+
+/// The line that says which part of the programs varies the user's own.
+fn parents(settings: &Settings, can_vary: bool) -> String {
+    if !can_vary {
+        return "start        the search finds nothing to vary in your program, so it is no parent: write its sizes of tiles as macros or constants"
+            .to_owned();
+    }
+    format!(
+        "start        your program and its fastest variants are the parents of {} of the programs (--set generator.start_share=0 turns this off)",
+        percent(settings.start_share())
+    )
 }
 
 /// Reads the program with which the search begins, and its parameters, and says what the search makes of them.
@@ -258,7 +307,8 @@ fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
 /// True if the search proposes schedules, or values of a template.
 fn takes_warm_start(settings: &Settings) -> bool {
     let has_parameters = settings.start.as_ref().is_some_and(|s| s.has_parameters());
-    settings.generator.kind == GeneratorKind::Schedule && !has_parameters
+    let has_space = settings.start_share() < 1.0;
+    settings.generator.kind == GeneratorKind::Schedule && !has_parameters && has_space
 }
 
 /// Lets the search begin with the schedules of earlier ones for the same loops, and says so.

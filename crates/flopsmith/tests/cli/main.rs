@@ -54,6 +54,7 @@ mod traces;
 #[cfg(feature = "torch")]
 mod training;
 mod tune;
+mod variants;
 mod worker;
 mod workloads;
 

@@ -491,6 +491,10 @@ impl Source for ScheduleSource {
         if let Some(variants) = &mut self.variants {
             variants.note(outcome);
         }
+        // A variant is no program of the space.
+        if outcome.candidate.follows.is_some() {
+            return;
+        }
         let measured = outcome.verdict.measurement();
         let gflops = measured.map(Measurement::known_gflops);
         self.outcome_seen(&outcome.candidate.problem, &outcome.source, gflops);

@@ -4,8 +4,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use flopsmith_actors::source::schedule::Searching;
-use flopsmith_actors::source::variants::Variants;
 use flopsmith_bench::inputs::Program;
 use flopsmith_config::search::{BUDGET, ask, defaults, improve, stage};
 use flopsmith_config::{Endpoint, GeneratorKind, Job, Settings, Start};
@@ -13,7 +11,7 @@ use flopsmith_generator::parameters::Configurations;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Technique, text};
 use flopsmith_run::console::{data, say, usage};
-use flopsmith_run::digits::{counted, percent};
+use flopsmith_run::digits::counted;
 use flopsmith_run::folder::{self, Folder};
 use flopsmith_run::output::Output;
 use flopsmith_run::summary::Summary;
@@ -24,6 +22,10 @@ use crate::args::{Format, Search};
 use crate::exit;
 
 use super::train::{code, finish, refuse_with_resume};
+
+mod space;
+
+use space::searchable;
 
 /// Searches the schedule space of a problem, or the configurations of the user's own program.
 pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
@@ -171,72 +173,6 @@ fn settings(args: &Search) -> Result<Settings> {
 
 fn prefix(problem: &Problem) -> String {
     format!("search-{}-", problem.id)
-}
-
-/// Loads the problem, checks that the generator can write programs for it, and says which ones vary the user's own. For a problem
-/// without a schedule space all of them do.
-fn searchable(settings: &mut Settings) -> Result<Problem> {
-    let problem = paths::any(&settings.problem)?;
-    let problem = start::permitting(paths::selected(problem, &settings.workloads)?, settings);
-    if !settings.generator.has_space() {
-        return Ok(problem);
-    }
-    let variants = Variants::of_run(&problem, settings);
-    match (Searching::of_run(&problem, settings), &variants) {
-        (Ok(searching), _) => {
-            if let Some(words) = searching.lack() {
-                say(&format!("note: {words}"));
-            }
-            if let Some(variants) = &variants {
-                say(&parents(
-                    settings,
-                    variants.can_vary(settings.sqd.techniques),
-                ));
-            }
-        }
-        (Err(_), Some(variants)) if variants.can_vary(settings.sqd.techniques) => {
-            settings.generator.start_share = 1.0;
-            say(&format!(
-                "start        your program and its fastest variants are the parents of all programs: problem {} has no schedule space",
-                problem.id
-            ));
-        }
-        (Err(why), Some(_)) => {
-            return Err(usage(format!(
-                "`flopsmith search` cannot write programs for `{}`: {why}. The search finds nothing to vary in this one: write its sizes of tiles as macros or constants, or name parameters of it (--parameters)",
-                problem.id
-            )));
-        }
-        (Err(why), None) => {
-            let off = match &settings.start {
-                Some(start)
-                    if settings.generator.kind == GeneratorKind::Schedule
-                        && settings.generator.start_share <= 0.0
-                        && !start.has_parameters() =>
-                {
-                    ", whose variants `generator.start_share = 0` turns off"
-                }
-                _ => "",
-            };
-            return Err(usage(format!(
-                "`flopsmith search` cannot write programs for `{}`: {why}{off}; `flopsmith train` takes any problem",
-                problem.id
-            )));
-        }
-    }
-    Ok(problem)
-}
-
-/// The line that says which part of the programs varies the user's own.
-fn parents(settings: &Settings, can_vary: bool) -> String {
-    if !can_vary {
-        return "start        the search finds nothing to vary in your program, so it is no parent: write its sizes of tiles as macros or constants"
-            .to_owned();
-    }
-    format!(
-        "start        your program and its fastest variants are the parents of {} of the programs (--set generator.start_share=0 turns this off)",
-        percent(settings.start_share())
-    )
 }
 
 /// Reads the program with which the search begins, and its parameters, and says what the search makes of them.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
-    ArtifactRef, Measurement, Outcome, PolicyVersion, ProblemId, RawAnswer, Task,
+    ArtifactRef, CandidateId, Measurement, Outcome, PolicyVersion, ProblemId, RawAnswer, Task,
 };
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
@@ -31,6 +31,20 @@ pub struct Answer {
     pub raw: Option<RawAnswer>,
     /// The tokens, where a language model wrote it.
     pub sampled: Option<Sampled>,
+    /// The program of the run that the source made it of, where that is known.
+    pub parent: Option<CandidateId>,
+}
+
+impl Answer {
+    /// A program that no language model wrote, and the one that it was made of, if any.
+    pub fn of_program(source: String, parent: Option<CandidateId>) -> Self {
+        Self {
+            source,
+            raw: None,
+            sampled: None,
+            parent,
+        }
+    }
 }
 
 /// The end of one answer to one of several tasks.

@@ -49,6 +49,12 @@ pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
             )));
         }
     }
+    if !(0.0..=1.0).contains(&generator.start_share) {
+        return Err(usage(format!(
+            "`generator.start_share` is {}; it must be between 0 and 1",
+            generator.start_share
+        )));
+    }
     for (name, value) in [
         ("sharing", settings.advantage.sharing),
         ("imitation", settings.advantage.imitation),

@@ -87,6 +87,12 @@ impl Settings {
             (GeneratorKind::Schedule, _) if has_parameters => {
                 "over configurations of parameters".to_owned()
             }
+            (GeneratorKind::Schedule, _) if self.start_share() >= 1.0 => {
+                "over variants of the user's program".to_owned()
+            }
+            (GeneratorKind::Schedule, _) if self.start_share() > 0.0 => {
+                "over the schedule space and variants of the user's program".to_owned()
+            }
             (GeneratorKind::Schedule, _) => "over the schedule space".to_owned(),
             (GeneratorKind::Endpoint, Some(model)) => format!("by {model}"),
             (GeneratorKind::Endpoint, None) => "by a model behind an endpoint".to_owned(),
@@ -149,6 +155,44 @@ mod tests {
         assert_eq!(settings.about_search(), "over configurations of parameters");
         settings.generator.kind = GeneratorKind::Policy;
         assert_eq!(settings.about_search(), "by models/starter");
+    }
+
+    #[test]
+    fn a_program_of_the_users_is_varied_by_a_share_between_0_and_1() {
+        let mut settings = defaults("dgemm", BUDGET);
+        assert_eq!(settings.start_share(), 0.0, "there is no program");
+        settings.start = Some(Start::default());
+        assert_eq!(settings.start_share(), 0.33);
+        for (share, words) in [
+            (
+                0.25,
+                "over the schedule space and variants of the user's program",
+            ),
+            (1.0, "over variants of the user's program"),
+            (0.0, "over the schedule space"),
+        ] {
+            settings.generator.start_share = share;
+            let text = toml::to_string(&settings).unwrap();
+            let read = parse(&text, "c.toml", &[]).unwrap();
+            assert_eq!(read.start_share(), share);
+            assert_eq!(read.about_search(), words);
+        }
+        let text = toml::to_string(&settings).unwrap();
+        for share in ["-0.1", "1.5", "nan", "inf"] {
+            let set = [format!("generator.start_share={share}")];
+            let error = parse(&text, "c.toml", &set).unwrap_err();
+            assert!(error.0.contains("start_share"), "{share}: {error}");
+        }
+        settings.generator.start_share = 1.0;
+        let mut other = settings.clone();
+        other.start.as_mut().unwrap().parameters = "{}".into();
+        assert_eq!(other.start_share(), 0.0, "its parameters are searched");
+        improve(&mut settings);
+        assert_eq!(
+            settings.start_share(),
+            0.0,
+            "an agent has parents of its own"
+        );
     }
 
     #[test]

@@ -254,6 +254,16 @@ impl Settings {
         }
     }
 
+    /// Share of a search's answers that vary the user's own program: 0 in a search without one, over its parameters, or with
+    /// another source than the schedule space.
+    pub fn start_share(&self) -> f64 {
+        let plain = self.start.as_ref().filter(|s| !s.has_parameters());
+        match self.generator.kind {
+            GeneratorKind::Schedule if plain.is_some() => self.generator.start_share,
+            _ => 0.0,
+        }
+    }
+
     /// The device that the settings name for a role with a model; none for a role without one.
     pub fn device_of(&self, role: Hosted) -> Option<Device> {
         let named = match role {
@@ -428,6 +438,11 @@ pub struct Generator {
     /// exploration samples. Exploration samples are not trained on as samples of the group. If one is the best answer
     /// to its prompt, `advantage.self_imitation` uses it.
     pub exploration_samples: u32,
+    /// Share of the answers, from 0 to 1, that vary the program of `flopsmith search --start` or its fastest descendants: the
+    /// search changes numbers such as tile sizes, hints to the compiler, prefetches and the order of two loops. The schedule
+    /// space gives the others. 0 varies nothing. For a problem without a schedule space the search sets it to 1. It means nothing
+    /// with `--parameters` or another `generator.kind` than `schedule`.
+    pub start_share: f64,
     /// Number of steps that sampling may be ahead of the learner. With 0, a step's tasks wait for the policy that the
     /// step before produced, so a run on recorded outcomes repeats bit by bit. From 1 on (asynchronous), the generator
     /// answers tasks with its newest policy, at most this many versions older: sampling continues while the learner
@@ -456,6 +471,7 @@ impl Default for Generator {
             rows: None,
             cache_mib: None,
             exploration_samples: 0,
+            start_share: 0.33,
             steps_ahead: 0,
         }
     }

@@ -342,7 +342,9 @@ pub struct Search {
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub evaluations: u64,
     /// Begin with this program of your own: the search tries it first, and the result says how many times as fast the best
-    /// program is. Not with --resume.
+    /// program is. A third of the programs (`generator.start_share`) vary it and its fastest variants: numbers such as tile
+    /// sizes, hints to the compiler, prefetches and the order of loops. For a problem without a schedule space all programs do.
+    /// Not with --resume.
     #[arg(long, value_name = "FILE", conflicts_with = "staged")]
     pub start: Option<PathBuf>,
     /// Accept programs of up to this many bytes instead of the problem's own limit (`max_source_bytes`), e.g. generated

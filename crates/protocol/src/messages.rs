@@ -188,7 +188,7 @@ pub struct CandidateRef {
     /// run's settings choose another standard for second measurements.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub finalist: bool,
-    /// The previous candidate in its conversation; none for a first answer.
+    /// The candidate that it was made of: the previous one in its conversation, or a program that it varies; else none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<CandidateId>,
 }

@@ -603,6 +603,7 @@ impl Best {
 }
 
 mod corpus;
+mod family;
 mod problems;
 mod refusals;
 mod stages;
@@ -610,6 +611,7 @@ mod start;
 mod table;
 
 pub use corpus::WiderVectors;
+pub use family::{Family, Fastest, Origin};
 pub use problems::{Fresh, OfProblem, OverProblems};
 pub use refusals::Refusal;
 pub use stages::EarlyStage;

@@ -49,7 +49,8 @@ fn form(problem: &Problem) -> String {
     form.unwrap_or_else(|| problem.id.to_string())
 }
 
-/// Writes the certified programs of a search into its folder, for later searches. A search without any writes nothing.
+/// Writes the certified programs of a search into its folder, for later searches. A search without any writes nothing. Variants of the
+/// user's own program are left out: they have no schedule.
 ///
 /// # Errors
 /// If the run's record cannot be read, or the file cannot be written.
@@ -62,6 +63,7 @@ pub fn keep(folder: &Path, problem: &Problem) -> Result<()> {
     let outcomes = outcomes(folder)?;
     let sources: HashMap<&CandidateId, &str> = outcomes
         .iter()
+        .filter(|outcome| outcome.candidate.follows.is_none())
         .map(|outcome| (&outcome.candidate.id, outcome.source.as_str()))
         .collect();
     let programs = certified

@@ -1,8 +1,8 @@
 //! Which program was made from which: the families of a problem, and their rows in a drawing.
 //!
-//! A program's parent is the one before it in a conversation, or the one that an agent made it from. A second measurement
-//! is no program of its own; it counts for the program that it repeats. One pass over the index finds the programs with
-//! parents, and a second one the parents that have none themselves.
+//! A program's parent is the one before it in a conversation, the one that a search varied, or the one that an agent made it
+//! from. A second measurement is no program of its own; it counts for the program that it repeats. One pass over the index
+//! finds the programs with parents, and a second one the parents that have none themselves.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};

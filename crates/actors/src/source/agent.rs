@@ -222,11 +222,8 @@ impl Source for AgentSource {
             let mut group = Vec::with_capacity(task.group_size as usize);
             for (source, attempt) in bred.attempts(task, self.parents, start) {
                 self.record.write(attempt)?;
-                group.push(Answer {
-                    source,
-                    raw: None,
-                    sampled: None,
-                });
+                // The record names the parents.
+                group.push(Answer::of_program(source, None));
             }
             groups.push(group);
         }

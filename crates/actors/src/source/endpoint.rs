@@ -191,6 +191,7 @@ impl Text {
             source,
             raw,
             sampled: None,
+            parent: None,
         }
     }
 }

@@ -6,3 +6,4 @@ pub mod endpoint;
 #[cfg(feature = "torch")]
 pub mod policy;
 pub mod schedule;
+pub mod variants;

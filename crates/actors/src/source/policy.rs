@@ -294,6 +294,7 @@ impl Source for PolicySource {
                         logprobs,
                         finished: sample.finished,
                     }),
+                    parent: None,
                 })
             });
         let mut groups = Vec::with_capacity(tasks.len());

@@ -1,5 +1,5 @@
 //! Spaces of programs as a source: schedules, a classic autotuner that a policy has to beat at the same budget, or configurations of the
-//! parameters of a user's own program.
+//! parameters of a user's own program. Variants of such a program stand beside schedules, or alone.
 
 mod spaces;
 
@@ -12,10 +12,11 @@ use flopsmith_generator::schedule::Search;
 use flopsmith_generator::template::{Search as TemplateSearch, Space as TemplateSpace};
 use flopsmith_nest::search::{Search as NestSearch, search as nest_search};
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{ProblemId, Task};
+use flopsmith_protocol::{Measurement, Outcome, ProblemId, Task};
 
 use crate::answer::{Answer, Answers, Source};
 use crate::error::Error;
+use crate::source::variants::Variants;
 
 use spaces::{Nest, Product, Space, Templated, Tuned};
 
@@ -28,6 +29,8 @@ pub struct ScheduleSource {
     searches: HashMap<ProblemId, Searching>,
     /// The program with which the run begins.
     start: Option<String>,
+    /// The variants of that program, where the run makes some.
+    variants: Option<Variants>,
     /// Programs of earlier searches, whose schedules the first step tries.
     warm: Vec<String>,
 }
@@ -86,8 +89,15 @@ impl Searching {
     /// A problem for which no schedules are known, with the reason.
     pub fn of(problem: &Problem, seed: u64) -> Result<Self, String> {
         if problem.language != Language::C {
+            let instead = match problem.language {
+                Language::Python => String::new(),
+                other => format!(
+                    ": tune a program of yours with `--start mine.{}`",
+                    other.ending()
+                ),
+            };
             return Err(format!(
-                "the schedule space writes programs in C, and this problem's must be in {}",
+                "the schedule space writes programs in C, and this problem's must be in {}{instead}",
                 problem.language.name()
             ));
         }
@@ -166,6 +176,7 @@ impl ScheduleSource {
         Self {
             searches: searches.map(|(id, search)| (id, search.into())).collect(),
             start: None,
+            variants: None,
             warm: Vec::new(),
         }
     }
@@ -181,6 +192,50 @@ impl ScheduleSource {
     pub fn beginning_with(self, start: Option<String>) -> Self {
         Self { start, ..self }
     }
+
+    /// Answers with variants of the user's program, by their share, and with nothing else where a problem has no space.
+    #[must_use]
+    pub fn varying(self, variants: Option<Variants>) -> Self {
+        Self { variants, ..self }
+    }
+
+    /// The answers to a task: the program with which the run begins, variants of it, and programs of the space.
+    fn group(&mut self, task: &Task) -> Result<Vec<Answer>, Error> {
+        let space = self.searches.get_mut(&task.problem);
+        if space.is_none() && self.variants.is_none() {
+            let why = format!("no schedule space for `{}`", task.problem);
+            return Err(Error::Generator(why));
+        }
+        let begins = task.step == 0 && task.id.group() == Some(0);
+        let start = self.start.clone().filter(|_| begins);
+        let count = task.group_size as usize;
+        let mut group: Vec<Answer> = start
+            .map(|source| Answer::of_program(source, None))
+            .into_iter()
+            .collect();
+        if let Some(variants) = &self.variants {
+            let open = count.saturating_sub(group.len());
+            let made = variants.answers(task, open, space.is_none()).into_iter();
+            group.extend(made.map(|made| Answer::of_program(made.source, Some(made.parent))));
+        }
+        let open = count.saturating_sub(group.len());
+        match (space, &self.variants) {
+            (Some(of), _) if open > 0 => {
+                let programs = match task.step == 0 && !self.warm.is_empty() {
+                    true => of.warm_programs(task, &self.warm, open),
+                    false => of.programs(task, open),
+                };
+                let programs = programs.into_iter();
+                group.extend(programs.map(|source| Answer::of_program(source, None)));
+            }
+            (None, Some(variants)) => group.resize_with(count, || {
+                let again = variants.again(task);
+                Answer::of_program(again.source, Some(again.parent))
+            }),
+            _ => {}
+        }
+        Ok(group)
+    }
 }
 
 #[async_trait]
@@ -193,23 +248,7 @@ impl Source for ScheduleSource {
     ) -> Result<(), Error> {
         let mut groups = Vec::with_capacity(tasks.len());
         for task in tasks {
-            let of = self.searches.get_mut(&task.problem).ok_or_else(|| {
-                Error::Generator(format!("no schedule space for `{}`", task.problem))
-            })?;
-            let begins = task.step == 0 && task.id.group() == Some(0);
-            let start = self.start.clone().filter(|_| begins);
-            let mut group = Vec::from_iter(start);
-            let count = task.group_size as usize - group.len();
-            group.extend(match task.step == 0 && !self.warm.is_empty() {
-                true => of.warm_programs(task, &self.warm, count),
-                false => of.programs(task, count),
-            });
-            let group = group.into_iter().map(|source| Answer {
-                source,
-                raw: None,
-                sampled: None,
-            });
-            groups.push(group.collect());
+            groups.push(self.group(task)?);
         }
         answers.take_all(groups);
         Ok(())
@@ -219,6 +258,19 @@ impl Source for ScheduleSource {
         if let Some(of) = self.searches.get_mut(problem) {
             of.outcome_seen(source, gflops);
         }
+    }
+
+    fn outcome_reported(&mut self, outcome: &Outcome) {
+        if let Some(variants) = &mut self.variants {
+            variants.note(outcome);
+        }
+        // A variant is no program of the space.
+        if outcome.candidate.follows.is_some() {
+            return;
+        }
+        let measured = outcome.verdict.measurement();
+        let gflops = measured.map(Measurement::known_gflops);
+        self.outcome_seen(&outcome.candidate.problem, &outcome.source, gflops);
     }
 }
 

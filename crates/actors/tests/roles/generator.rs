@@ -90,6 +90,7 @@ impl Source for Witness {
             source: self.unread.as_ref().map_or("int x;", |_| "").to_owned(),
             raw: self.unread.as_ref().map(|text| RawAnswer::of(text, false)),
             sampled,
+            parent: None,
         };
         let group = |task: &Task| vec![answer.clone(); task.group_size as usize];
         answers.take_all(tasks.iter().map(group));

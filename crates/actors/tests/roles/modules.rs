@@ -51,6 +51,7 @@ fn answer(text: &str, language: Language) -> Answer {
         raw: program.is_none().then(|| RawAnswer::of(text, true)),
         source: program.unwrap_or_default(),
         sampled: None,
+        parent: None,
     }
 }
 

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use flopsmith_actors::source::schedule::Searching;
 use flopsmith_bench::inputs::Program;
 use flopsmith_config::search::{BUDGET, ask, defaults, improve, stage};
 use flopsmith_config::{Endpoint, GeneratorKind, Job, Settings, Start};
@@ -25,6 +24,10 @@ use crate::exit;
 
 use super::train::{code, finish, refuse_with_resume};
 
+mod space;
+
+use space::searchable;
+
 /// Searches the schedule space of a problem, or the configurations of the user's own program.
 pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
     let wait = args.run.wait.limit()?;
@@ -36,7 +39,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 .join
                 .apply(&mut settings, &args.run.set, Job::Search)?;
             begin(args, &mut settings)?;
-            let problem = searchable(&settings)?;
+            let problem = searchable(&mut settings)?;
             warm_up(args, &mut settings, &problem);
             endpoint::prepare(&mut settings)?;
             evaluator::has_cores_of(&settings)?;
@@ -85,7 +88,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 folder::resume(args.run.place.folder(), name, &prefix, Job::Search, budget)?;
             check_results(args, &settings)?;
             args.run.join.apply_again(&mut settings, Job::Search)?;
-            searchable(&settings)?;
+            searchable(&mut settings)?;
             evaluator::has_cores_of(&settings)?;
             let has_ended = folder.facts()?.finished;
             if let Some(word) = &args.endpoint {
@@ -184,24 +187,6 @@ fn settings(args: &Search) -> Result<Settings> {
 
 fn prefix(problem: &Problem) -> String {
     format!("search-{}-", problem.id)
-}
-
-/// Loads the problem, and checks that the generator can write programs for it.
-fn searchable(settings: &Settings) -> Result<Problem> {
-    let problem = paths::any(&settings.problem)?;
-    let problem = start::permitting(paths::selected(problem, &settings.workloads)?, settings);
-    if settings.generator.has_space() {
-        let searching = Searching::of_run(&problem, settings).map_err(|why| {
-            usage(format!(
-                "`flopsmith search` cannot write programs for `{}`: {why}; `flopsmith train` takes any problem",
-                problem.id
-            ))
-        })?;
-        if let Some(words) = searching.lack() {
-            say(&format!("note: {words}"));
-        }
-    }
-    Ok(problem)
 }
 
 /// Reads the program with which the search begins, and its parameters, and says what the search makes of them.
@@ -323,7 +308,8 @@ fn first_error(said: &str, file: &str) -> String {
 /// True if the search proposes schedules, or values of a template.
 fn takes_warm_start(settings: &Settings) -> bool {
     let has_parameters = settings.start.as_ref().is_some_and(|s| s.has_parameters());
-    settings.generator.kind == GeneratorKind::Schedule && !has_parameters
+    let has_space = settings.start_share() < 1.0;
+    settings.generator.kind == GeneratorKind::Schedule && !has_parameters && has_space
 }
 
 /// Lets the search begin with the schedules of earlier ones for the same loops, and says so.

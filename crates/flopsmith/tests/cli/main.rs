@@ -55,6 +55,7 @@ mod traces;
 mod training;
 mod tune;
 mod variables;
+mod variants;
 mod worker;
 mod workloads;
 

@@ -23,6 +23,7 @@ use flopsmith_actors::role::verifier::Verifier;
 use flopsmith_actors::source::agent::AgentSource;
 use flopsmith_actors::source::conversation::{ConversingSource, Explain};
 use flopsmith_actors::source::schedule::{ScheduleSource, Searching};
+use flopsmith_actors::source::variants::Variants;
 use flopsmith_actors::supervisor::{Factory, Spec};
 use flopsmith_config::Job;
 use flopsmith_config::{GeneratorKind, Hosted};
@@ -236,10 +237,12 @@ async fn source(
             let start = context.settings.start.as_ref();
             let plain = start.filter(|s| !s.has_parameters());
             let start = plain.map(|start| start.source.clone());
-            let source = ScheduleSource::new(searches(context)?).beginning_with(start);
-            Ok(Box::new(
-                source.warmed_by(context.settings.warm_start.clone()),
-            ))
+            let variants = Variants::of_run(&context.first().problem, &context.settings);
+            let source = ScheduleSource::new(searches(context)?)
+                .beginning_with(start)
+                .varying(variants)
+                .warmed_by(context.settings.warm_start.clone());
+            Ok(Box::new(source))
         }
         GeneratorKind::Agent if context.settings.generator.endpoint.is_some() => {
             let source = ConversingSource::open(context)?;
@@ -259,13 +262,17 @@ async fn source(
     }
 }
 
-/// The search of the space of each problem.
+/// The search of the space of each problem. A problem needs none where all answers vary the user's program.
 fn searches(context: &Context) -> Result<Vec<(ProblemId, Searching)>, flopsmith_actors::Error> {
-    let searches = context.problems().map(|of| {
+    let needs_none = context.settings.start_share() >= 1.0;
+    let searches = context.problems().filter_map(|of| {
         let id = of.problem.id.clone();
         match Searching::of_run(&of.problem, &context.settings) {
-            Ok(search) => Ok((id, search)),
-            Err(why) => Err(flopsmith_actors::Error::Generator(format!("`{id}`: {why}"))),
+            Ok(search) => Some(Ok((id, search))),
+            Err(_) if needs_none => None,
+            Err(why) => Some(Err(flopsmith_actors::Error::Generator(format!(
+                "`{id}`: {why}"
+            )))),
         }
     });
     searches.collect()

@@ -3,6 +3,7 @@
 use flopsmith_protocol::{CandidateId, Digest, Interval, Measurement, Outcome, Purpose, Verdict};
 use serde::{Deserialize, Serialize};
 
+use super::family::Family;
 use super::{Best, Certified, confirms, finalists};
 use crate::digits::{between, four};
 
@@ -28,10 +29,26 @@ pub struct StartProgram {
     /// Interval of `best_ratio`; none if no other program is the best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_interval: Option<Interval>,
+    /// The variants that the search made of it; none if it made none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
+}
+
+/// How many times as fast a program is as another one, with the 95 % interval.
+pub(super) fn compared(fast: &Measurement, slow: &Measurement) -> (f64, Interval) {
+    let ratio = fast.ratio / slow.ratio;
+    // The error of the reference is the same in both.
+    let error = fast.log_ratio_se.hypot(slow.log_ratio_se);
+    let interval = Interval {
+        low: ratio * (-NORMAL * error).exp(),
+        high: ratio * (NORMAL * error).exp(),
+        confidence: 0.95,
+    };
+    (ratio, interval)
 }
 
 impl StartProgram {
-    /// The program of this digest; none before it has an outcome.
+    /// The program of this digest, with its variants; none before it has an outcome.
     pub(super) fn of(
         digest: &Digest,
         outcomes: &[Outcome],
@@ -40,6 +57,21 @@ impl StartProgram {
         best: Option<&Best>,
     ) -> Option<Self> {
         let first = outcomes.iter().find(|o| is(o, digest))?;
+        let alone = Self::alone(first, outcomes, certified, refused, best);
+        Some(Self {
+            family: Family::of(&first.source, outcomes, certified, refused, best),
+            ..alone
+        })
+    }
+
+    /// The program of this outcome, without its variants.
+    fn alone(
+        first: &Outcome,
+        outcomes: &[Outcome],
+        certified: &[Certified],
+        refused: &[CandidateId],
+        best: Option<&Best>,
+    ) -> Self {
         let source = first.source.as_str();
         let not_measured = |verdict: &str, detail: &str| Self {
             verdict: verdict.to_owned(),
@@ -48,6 +80,7 @@ impl StartProgram {
             ratio_to_reference: None,
             best_ratio: None,
             best_interval: None,
+            family: None,
         };
         let mut own = outcomes.iter().filter(|o| o.source == source);
         // A later refusal, as by sanitizers, outweighs an earlier measurement.
@@ -56,19 +89,19 @@ impl StartProgram {
             _ => None,
         });
         if let Some((fault, detail)) = refusal {
-            return Some(not_measured(fault, detail));
+            return not_measured(fault, detail);
         }
         if own.any(|o| refused.contains(&o.candidate.id)) {
             let detail = "the final certification refused it";
-            return Some(not_measured("refused", detail));
+            return not_measured("refused", detail);
         }
         let Some(measured) = measurement_of(source, outcomes, certified) else {
-            return Some(match &first.verdict {
+            return match &first.verdict {
                 Verdict::Infrastructure { detail, .. } | Verdict::Unknown { detail, .. } => {
                     not_measured(first.verdict.kind(), detail)
                 }
                 _ => not_measured(first.verdict.kind(), ""),
-            });
+            };
         };
         let fastest = best.and_then(|best| {
             let found = measurement_of(&best.source, outcomes, certified)?;
@@ -78,28 +111,28 @@ impl StartProgram {
             true => 1.0,
             false => fastest.ratio / measured.ratio,
         });
-        let interval = fastest.filter(|(_, same)| !same).map(|(fastest, _)| {
-            let ratio = fastest.ratio / measured.ratio;
-            // The error of the reference is the same in both.
-            let error = fastest.log_ratio_se.hypot(measured.log_ratio_se);
-            Interval {
-                low: ratio * (-NORMAL * error).exp(),
-                high: ratio * (NORMAL * error).exp(),
-                confidence: 0.95,
-            }
-        });
-        Some(Self {
+        let other = fastest.filter(|(_, same)| !same);
+        let interval = other.map(|(fastest, _)| compared(fastest, measured).1);
+        Self {
             verdict: first.verdict.kind().to_owned(),
             detail: None,
             gflops: Some(measured.gflops),
             ratio_to_reference: Some(measured.ratio),
             best_ratio: ratio,
             best_interval: interval,
-        })
+            family: None,
+        }
     }
 
-    /// The line of the summary's table.
-    pub(super) fn line(&self) -> String {
+    /// The lines of the summary's table.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![self.line()];
+        lines.extend(self.family.iter().flat_map(Family::lines));
+        lines
+    }
+
+    /// The line on the program itself.
+    fn line(&self) -> String {
         let Some(gflops) = self.gflops else {
             let detail = self.detail.as_deref().unwrap_or_default();
             let detail = flopsmith_report::excerpt(detail, WIDTH);

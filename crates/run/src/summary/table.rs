@@ -27,7 +27,7 @@ impl Summary {
             None if !self.problems.is_empty() => lines.extend(self.about_problems()),
             None => {
                 lines.push("no verified kernel yet".into());
-                lines.extend(self.start_program.as_ref().map(StartProgram::line));
+                lines.extend(self.start_program.iter().flat_map(StartProgram::lines));
             }
         }
         lines.push(format!(
@@ -150,7 +150,7 @@ impl Summary {
                     .to_owned(),
             );
         }
-        lines.extend(self.start_program.as_ref().map(StartProgram::line));
+        lines.extend(self.start_program.iter().flat_map(StartProgram::lines));
         for workload in &best.workloads {
             lines.push(format!(
                 "  {}: {} GFLOPS, {}× the plain reference {}, {}{}",

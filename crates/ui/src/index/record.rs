@@ -54,7 +54,7 @@ pub struct Record {
     pub offset: u64,
     /// Hash of its candidate's id.
     pub id: u64,
-    /// Hash of the id of the candidate that it measures again or follows in a conversation; 0 without one.
+    /// Hash of the id of the candidate that it measures again, follows in a conversation or varies; 0 without one.
     pub parent: u64,
     /// Length of its line without the line end, bytes.
     pub length: u32,

@@ -120,7 +120,7 @@ async fn publish(
     let mut rollouts = Vec::new();
     let mut candidates = Vec::with_capacity(answers.len());
     for (sample, answer) in answers {
-        let candidate = candidate_ref(task, sample, version);
+        let mut candidate = candidate_ref(task, sample, version);
         let answer = match answer {
             Ok(answer) => answer,
             Err(why) => {
@@ -128,6 +128,7 @@ async fn publish(
                 continue;
             }
         };
+        candidate.follows = answer.parent.or(candidate.follows);
         if let Some(sampled) = answer.sampled {
             rollouts.push(Rollout {
                 candidate: candidate.clone(),

@@ -177,6 +177,7 @@ impl<'a> Talk<'a> {
             source: String::new(),
             raw,
             sampled: None,
+            parent: None,
         };
         self.table.answers.take(self.place, sample, Ok(answer));
         Ok(None)
@@ -227,11 +228,7 @@ impl<'a> Talk<'a> {
         self.written.insert(identity::source_digest(&program));
         let candidate = CandidateId::of(&self.task.id, sample);
         self.programs.insert(candidate.to_string(), program.clone());
-        let written = Answer {
-            source: program.clone(),
-            raw: None,
-            sampled: None,
-        };
+        let written = Answer::of_program(program.clone(), None);
         self.table.answers.take(self.place, sample, Ok(written));
         if sample + 1 == self.task.group_size {
             // Nobody is left to tell the result.

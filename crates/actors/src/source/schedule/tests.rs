@@ -209,6 +209,118 @@ async fn a_warm_search_begins_with_the_schedules_of_earlier_ones() {
     }
 }
 
+/// Settings of a search that varies a program of the user's, for a third of its answers.
+fn varying(source: &str) -> Settings {
+    let mut settings = flopsmith_config::search::defaults("dsyrk", 60.0);
+    settings.start = Some(flopsmith_config::Start {
+        source: source.into(),
+        ..flopsmith_config::Start::default()
+    });
+    settings.generator.start_share = 1.0 / 3.0;
+    settings
+}
+
+#[tokio::test]
+async fn variants_of_the_users_program_stand_beside_schedules_and_name_their_parents() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dsyrk");
+    let problem = Problem::load(&folder).expect("a problem");
+    let own = "void dsyrk(int n) { for (int i = 0; i < n; i += 8) f(i); }\n";
+    let settings = varying(own);
+    let made = || {
+        let searching = Searching::of_run(&problem, &settings).expect("it has schedules");
+        ScheduleSource::new([(problem.id.clone(), searching)])
+            .beginning_with(Some(own.into()))
+            .varying(Variants::of_run(&problem, &settings))
+    };
+    let task = |step: u64, number: u32| Task {
+        problem: problem.id.clone(),
+        group_size: 9,
+        permitted: TechniqueSet::all(),
+        purpose: Purpose::Search,
+        seed: step,
+        ..flopsmith_test_support::task(step, number)
+    };
+    let mut source = made();
+    let mut log: Vec<Outcome> = Vec::new();
+    for step in 0..3 {
+        let asked = task(step, 0);
+        let answers = source
+            .answer(&[&problem], std::slice::from_ref(&asked))
+            .await;
+        let group = answers.expect("answers").remove(0);
+        assert_eq!(group.len(), 9);
+        let varied = group.iter().filter(|answer| answer.parent.is_some());
+        assert!((2..=3).contains(&varied.count()), "step {step}");
+        for (sample, answer) in (0..).zip(group) {
+            let mut candidate = flopsmith_test_support::sample_of(&asked, sample);
+            candidate.follows = answer.parent;
+            let length = answer.source.len();
+            let verdict = flopsmith_test_support::measured(length as f64);
+            log.push(Outcome {
+                source: answer.source,
+                ..flopsmith_test_support::outcome(candidate, verdict)
+            });
+        }
+        let new = log.len() - 9;
+        log[new..]
+            .iter()
+            .for_each(|outcome| source.outcome_reported(outcome));
+    }
+    // A source that is made anew goes on from the outcomes with the same parents.
+    let mut again = made();
+    log.iter()
+        .for_each(|outcome| again.outcome_reported(outcome));
+    let next = [task(3, 1)];
+    let answers = source.answer(&[&problem], &next).await.expect("answers");
+    let same = again.answer(&[&problem], &next).await.expect("answers");
+    assert_eq!(answers, same);
+    let known = |answer: &Answer| log.iter().any(|outcome| outcome.source == answer.source);
+    assert!(
+        !answers.iter().flatten().any(known),
+        "nothing is tried again"
+    );
+}
+
+#[tokio::test]
+async fn a_problem_without_a_space_has_variants_of_the_users_program_alone() {
+    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    let mut problem = Problem::load(&problems.join("sort64")).expect("a problem");
+    problem.template = None;
+    let settings = varying("void sort64(int n) { for (int i = 0; i < n; i += 8) f(i); }\n");
+    assert!(Searching::of_run(&problem, &settings).is_err());
+    let none: [(ProblemId, Searching); 0] = [];
+    let mut source = ScheduleSource::new(none).varying(Variants::of_run(&problem, &settings));
+    let task = Task {
+        problem: problem.id.clone(),
+        ..task(1)
+    };
+    let answers = source
+        .answer(&[&problem], std::slice::from_ref(&task))
+        .await;
+    let answers = answers.expect("answers").remove(0);
+    assert_eq!(answers.len(), 8);
+    assert!(answers.iter().all(|answer| answer.parent.is_some()));
+    let none: [(ProblemId, Searching); 0] = [];
+    let nothing = ScheduleSource::new(none).answer(&[&problem], &[task]).await;
+    assert!(nothing.is_err(), "it has nothing to write");
+}
+
+#[test]
+fn a_problem_in_another_language_learns_of_its_own_programs() {
+    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    let mut problem = Problem::load(&problems.join("dsyrk")).expect("a problem");
+    for (language, words) in [
+        (Language::Fortran, Some("--start mine.f90")),
+        (Language::Cxx, Some("--start mine.cpp")),
+        (Language::Python, None),
+    ] {
+        problem.language = language;
+        let why = Searching::of(&problem, 1).err().expect("it is not in C");
+        assert!(why.contains(words.unwrap_or("must be in")), "{why}");
+        assert_eq!(why.contains("--start"), words.is_some(), "{why}");
+    }
+}
+
 /// The settings of a search that begins with a program with three parameters, of 11 configurations.
 fn tuned() -> Settings {
     let parameters = r#"{"ConfigurationSpace": {"TuningParameters": [

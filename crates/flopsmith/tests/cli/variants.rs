@@ -1,0 +1,196 @@
+//! Searches that vary the user's own program.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::one_core::on_one_core;
+use crate::search::quick_search;
+use crate::{as_shipped, last_object, objects, only_run, root};
+
+/// A product with tiles that are much too small.
+const PRODUCT: &str = "\
+#define TILE 2 /* not 64 */
+void dgemm(int n, const double *A, const double *B, double *C) {
+    for (int jj = 0; jj < n; jj += TILE)
+        for (int i = 0; i < n; i++)
+            for (int j = jj; j < jj + TILE && j < n; j++) {
+                double sum = 0;
+                for (int k = 0; k < n; k++)
+                    sum += A[i * n + k] * B[k * n + j];
+                C[i * n + j] = sum;
+            }
+}
+";
+
+/// Insertion, some arrays at a time.
+const SORT: &str = "\
+#define CHUNK 4
+void sort64(int batch, const int *in, int *out) {
+    for (int c = 0; c < batch; c += CHUNK)
+        for (int b = c; b < c + CHUNK && b < batch; b++) {
+            int *x = &out[b * 64];
+            for (int i = 0; i < 64; i++) {
+                int value = in[b * 64 + i], at = i;
+                for (; at > 0 && x[at - 1] > value; at--)
+                    x[at] = x[at - 1];
+                x[at] = value;
+            }
+        }
+}
+";
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn file(place: &Path, name: &str, text: &str) -> PathBuf {
+    let path = place.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// A problem whose reference is no affine loop nest, without its template.
+fn without_space(place: &Path) -> PathBuf {
+    let problem = place.join("sort64");
+    std::fs::create_dir(&problem).unwrap();
+    let shipped = root().join("problems/sort64");
+    for name in ["problem.toml", "reference.c", "baseline.c"] {
+        let text = std::fs::read_to_string(shipped.join(name)).unwrap();
+        let text = text.replace("template = \"sorting_networks\"\n", "");
+        std::fs::write(problem.join(name), text).unwrap();
+    }
+    problem
+}
+
+/// Checks that each program but the first was made of an earlier one, and that none was tried twice. Returns their number.
+fn each_has_a_parent(runs: &Path, own: &str) -> usize {
+    let folder = only_run(runs).unwrap();
+    let all: Vec<Value> = objects(&folder.join("outcomes.jsonl"))
+        .into_iter()
+        .filter(|outcome| outcome["candidate"]["purpose"] == "search")
+        .collect();
+    let step_of = |id: &Value| {
+        let found = all.iter().find(|outcome| outcome["candidate"]["id"] == *id);
+        found.map(|outcome| outcome["candidate"]["step"].as_u64().unwrap())
+    };
+    let mut sources = BTreeSet::new();
+    for outcome in &all {
+        let (candidate, source) = (&outcome["candidate"], outcome["source"].as_str().unwrap());
+        assert!(sources.insert(source), "tried twice: {source}");
+        if source == own {
+            assert_eq!(candidate["sample"], 0);
+            assert!(candidate["follows"].is_null(), "{candidate}");
+            continue;
+        }
+        let parent = step_of(&candidate["follows"]).unwrap();
+        assert!(parent <= candidate["step"].as_u64().unwrap(), "{candidate}");
+    }
+    assert!(sources.contains(own));
+    all.len()
+}
+
+#[test]
+fn the_users_program_and_its_variants_are_parents() {
+    on_one_core();
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let kernel = file(place.path(), "mine.c", PRODUCT);
+    let output = quick_search(&runs)
+        .arg("--start")
+        .arg(&kernel)
+        .args(["--set", "tasks=1", "--set", "group_size=4"])
+        .args(["--set", "max_steps=2"])
+        .args(["--set", "generator.start_share=1"])
+        .output()
+        .unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("the parents of 100 % of the programs"),
+        "{said}"
+    );
+    assert_eq!(each_has_a_parent(&runs, PRODUCT), 8);
+    let folder = only_run(&runs).unwrap();
+    let sources = objects(&folder.join("outcomes.jsonl"));
+    let comment = |outcome: &Value| outcome["source"].as_str().unwrap().contains("/* not 64 */");
+    assert!(sources.iter().all(comment), "comments stay");
+
+    let summary = last_object(&output);
+    let family = &summary["start_program"]["family"];
+    assert_eq!(family["variants"], 7, "{summary}");
+    let speed = family["fastest"]["gflops"].as_f64().unwrap();
+    assert!(speed > 0.0, "{summary}");
+    assert!(
+        family["fastest"]["ratio"].as_f64().unwrap() > 0.0,
+        "{summary}"
+    );
+    let from = family["best_from"].as_str().unwrap();
+    assert!(["start", "variant"].contains(&from), "{summary}");
+    assert!(said.contains("the fastest variant is"), "{said}");
+}
+
+/// A search of a problem without a space, with one step of three programs.
+fn alone(problem: &Path, runs: &Path, kernel: &Path, more: &[&str]) -> Output {
+    let mut command = as_shipped();
+    command.args(["search", "--format", "json", "--budget", "10m"]);
+    command.arg("--problem").arg(problem);
+    command.arg("--runs").arg(runs);
+    command.arg("--start").arg(kernel);
+    for set in [
+        "tasks=1",
+        "group_size=3",
+        "max_steps=1",
+        "evaluate.finalists=0",
+        "evaluate.quarantine=false",
+    ] {
+        command.args(["--set", set]);
+    }
+    command.args(more).output().unwrap()
+}
+
+#[test]
+fn a_program_of_the_users_is_enough_for_a_problem_without_a_schedule_space() {
+    on_one_core();
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let problem = without_space(place.path());
+    let kernel = file(place.path(), "mine.c", SORT);
+    let output = alone(&problem, &runs, &kernel, &[]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("sort64 has no schedule space"), "{said}");
+    assert_eq!(each_has_a_parent(&runs, SORT), 3);
+    let summary = last_object(&output);
+    assert_eq!(
+        summary["start_program"]["family"]["variants"], 2,
+        "{summary}"
+    );
+}
+
+#[test]
+fn a_program_that_cannot_be_varied_is_refused_where_there_is_nothing_else() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let problem = without_space(place.path());
+    let plain =
+        "void sort64(int batch, const int *in, int *out) { do { batch--; } while (batch); }\n";
+    let refused = |source: &str, more: &[&str], words: &[&str]| {
+        let kernel = file(place.path(), "mine.c", source);
+        let output = alone(&problem, &runs, &kernel, more);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        let object = last_object(&output);
+        let error = object["error"].as_str().unwrap();
+        for part in words {
+            assert!(error.contains(part), "{error}");
+        }
+        assert!(!runs.exists());
+    };
+    refused(plain, &[], &["no affine loop nest", "nothing to vary"]);
+    let off = ["--set", "generator.start_share=0"];
+    refused(SORT, &off, &["--start mine.c", "generator.start_share"]);
+    let outside = ["--set", "generator.start_share=1.5"];
+    refused(SORT, &outside, &["between 0 and 1"]);
+}

@@ -49,5 +49,5 @@ pub use outcome::{
     Failure, NOT_TIMED, NOT_VERIFIED, Outcome, Samples, Speed, TO_BE_TIMED, Timed, Verdict,
 };
 pub use package::{Builder, Package};
-pub use problem::{Problem, Tolerance, Workload};
+pub use problem::{Gradients, Problem, Tolerance, Workload};
 pub use triton::INTERPRETATION;

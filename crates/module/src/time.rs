@@ -295,6 +295,7 @@ mod tests {
             "outputs": [{ "offset": 0, "shape": [rows, 1024], "dtype": "float32" }],
             "expected": [],
             "parameters_at": 0,
+            "upstream_at": 0,
             "outputs_at": 0,
             "expected_at": rows << 12,
             "bytes": rows << 12,

@@ -152,6 +152,14 @@ def worker_triton():
     return worker_triton
 
 
+def prepare_gradients():
+    """Imports what PyTorch imports in the first call for gradients. That takes a second, and would be done by each candidate."""
+    try:
+        import torch.fx.experimental.symbolic_shapes  # noqa: F401
+    except ImportError:  # another version of PyTorch needs it no more
+        pass
+
+
 def check_names(model, found):
     """Refuses modules and containers that give a method of tensors another meaning, or hold tensors in what counts as numbers.
 
@@ -374,6 +382,8 @@ def main():
             continue
         if order.get("triton"):
             worker_triton()
+        if order.get("gradients"):
+            prepare_gradients()
         child = os.fork()
         if child == 0:
             serve_candidate()

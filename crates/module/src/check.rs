@@ -184,7 +184,7 @@ impl Checked {
     }
 }
 
-/// What a problem permits to sources besides what every problem does.
+/// The permissions of a problem for sources, besides those of every problem.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Permitted {
     /// PyTorch's operators may compute.
@@ -194,7 +194,7 @@ pub(crate) struct Permitted {
 }
 
 impl Permitted {
-    /// What a problem permits.
+    /// The permissions of this problem.
     pub fn by(problem: &Problem) -> Self {
         Permitted {
             torch: problem.permit_torch,

@@ -221,13 +221,16 @@ impl Evaluator {
 
     /// Forks a process for a candidate. If an earlier candidate left the worker in disorder, a fresh worker does it.
     fn fork_worker(&mut self, triton: bool) -> Result<(), Error> {
+        let gradients = self.problem.gradients.any();
         self.prepare_worker()?;
-        if self.worker.as_mut().is_some_and(|w| w.fork(triton).is_ok()) {
+        let forked = |worker: &mut Worker| worker.fork(triton, gradients).is_ok();
+        if self.worker.as_mut().is_some_and(forked) {
             return Ok(());
         }
         self.worker = None;
         self.prepare_worker()?;
-        self.worker.as_mut().ok_or_else(unprepared)?.fork(triton)
+        let worker = self.worker.as_mut().ok_or_else(unprepared)?;
+        worker.fork(triton, gradients)
     }
 
     /// Writes the candidate's files, and returns the order that loads them.

@@ -97,6 +97,13 @@ impl Layout {
     pub fn written_bytes(&self) -> u64 {
         self.outputs.iter().map(Place::bytes).sum()
     }
+
+    /// The length of all results in memory, without the gradients behind them.
+    pub fn results_length(&self) -> usize {
+        let gradients = self.gradients.first();
+        let end = gradients.map_or(self.expected_at, |gradient| gradient.place.offset);
+        end.saturating_sub(self.outputs_at) as usize
+    }
 }
 
 /// A workload as its process describes it.
@@ -372,6 +379,8 @@ mod tests {
         });
         let plain = Layout::deserialize(&layout).expect("a layout");
         assert!(plain.gradients.is_empty() && plain.forms.is_empty());
+        assert_eq!(plain.results_length(), 64);
+        layout["expected_at"] = json!(128);
         layout["gradients"] =
             json!([{ "name": "x", "input": 0, "offset": 64, "shape": [2, 3], "dtype": "float32" }]);
         layout["forms"] = json!(["sliced", ALIASED]);
@@ -380,6 +389,6 @@ mod tests {
         assert_eq!(found.gradients[0].place.bytes(), 24);
         assert_eq!(found.forms, ["sliced", ALIASED]);
         // Gradients are no results that a timed call must write.
-        assert_eq!(found.written_bytes(), 12);
+        assert_eq!((found.written_bytes(), found.results_length()), (12, 64));
     }
 }

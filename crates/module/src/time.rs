@@ -166,7 +166,9 @@ fn candidate_call(
     let found = outputs(worker, bench)?;
     watch.end(worker.used());
     inputs_are_whole(worker, bench, &state)?;
-    watch.is_new(&found)?;
+    // A timed call gives no gradients, so their bytes are the same in all.
+    let length = bench.loaded.layout.results_length();
+    watch.is_new(found.get(..length).unwrap_or(&found))?;
     if rng.random::<f64>() < CHECKED || !watch.checked {
         watch.checked = true;
         judge(problem, bench, &found)?;

@@ -124,8 +124,7 @@ impl Bench {
     fn make(&mut self, rng: &mut ChaCha8Rng, lot: Lot, parameters: bool) -> Result<(), Error> {
         // Python's generators take seeds below 2^63.
         let mut seed = || rng.random::<u64>() >> 1;
-        self.eager
-            .make_inputs(seed(), lot.distribution, lot.form)?;
+        self.eager.make_inputs(seed(), lot.distribution, lot.form)?;
         if parameters {
             self.eager.make_parameters(seed(), true)?;
         }
@@ -191,9 +190,10 @@ pub(crate) fn inputs_are_whole(worker: &Worker, bench: &Bench, state: &[u8]) -> 
 
 /// Refuses a call that changed its inputs in any form, or the gradients of its results. Inputs of other forms and upstream
 /// gradients lie behind the parameters, of which the worker has copies.
-fn all_is_whole(worker: &Worker, state: &[u8]) -> Result<(), Stop> {
+fn all_is_whole(worker: &Worker, bench: &Bench, state: &[u8]) -> Result<(), Stop> {
+    inputs_are_whole(worker, bench, state)?;
     if worker.arena.read(0, state.len() as u64)? != state {
-        let detail = "the call changed its inputs, or the gradients that it got";
+        let detail = "the call changed its inputs, or the gradients of its results that it got";
         return Err(Failure::new(CandidateFault::InputModified, detail).into());
     }
     Ok(())
@@ -275,7 +275,7 @@ pub(crate) fn verified_call(
     worker.ask(&json!({"do": "parameters"}), SLOW.min(patience.limit()))?;
     worker.call(patience.limit())?;
     let found = outputs(worker, bench)?;
-    all_is_whole(worker, &state).map_err(|stop| lot.name(stop))?;
+    all_is_whole(worker, bench, &state).map_err(|stop| lot.name(stop))?;
     judge(problem, bench, &found).map_err(|stop| lot.name(stop))
 }
 
@@ -293,7 +293,7 @@ pub(crate) fn verified_gradients(
     worker.ask(&json!({"do": "parameters"}), SLOW.min(patience.limit()))?;
     worker.ask(&json!({"do": "gradients"}), patience.limit())?;
     let found = outputs(worker, bench)?;
-    all_is_whole(worker, &state).map_err(|stop| lot.name(stop))?;
+    all_is_whole(worker, bench, &state).map_err(|stop| lot.name(stop))?;
     let named = |stop| lot.name(stop);
     let of_results = judge(problem, bench, &found).map_err(named)?;
     let of_gradients = judge_gradients(problem, bench, &found).map_err(named)?;

@@ -426,13 +426,19 @@ mod tests {
         }
         let mut problem = shipped("softmax");
         let text = asked(&problem);
-        assert!(text.contains("Inputs: they may be views with any strides.\n"), "{text}");
+        assert!(
+            text.contains("Inputs: they may be views with any strides.\n"),
+            "{text}"
+        );
         assert!(!text.contains("Gradients:"), "{text}");
         let module = problem.module.as_mut().unwrap();
         module.strides = false;
         module.gradients = Some(toml::Value::Array(vec!["x".into(), "scale".into()]));
         let text = asked(&problem);
-        assert!(text.contains("those of `x`, `scale` are compared"), "{text}");
+        assert!(
+            text.contains("those of `x`, `scale` are compared"),
+            "{text}"
+        );
         assert!(!text.contains("Inputs:"), "{text}");
         problem.module.as_mut().unwrap().gradients = Some(false.into());
         assert!(!asked(&problem).contains("Gradients:"));

@@ -170,7 +170,10 @@ fn a_function_with_a_gradient_needs_a_problem_that_asks_for_one() {
     if !has_python() {
         return;
     }
-    for (name, rule) in [("honest_strides.py", "class"), ("honest_recomputed.py", "import")] {
+    for (name, rule) in [
+        ("honest_strides.py", "class"),
+        ("honest_recomputed.py", "import"),
+    ] {
         let checked = check(&folder("tests/forms").join(name));
         let found = checked.refusals.first().map(|r| r.rule.as_str());
         assert_eq!(found, Some(rule), "{name}");

@@ -21,6 +21,7 @@ import hashlib
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -145,8 +146,11 @@ def theirs(python, evaluator, case, trials, limit):
             "source": case.file.read_text(), "language": case.language, "trials": trials, "build": build,
         }
         command = [python, Path(__file__).resolve(), "--judge"]
+        # PyTorch looks for ninja on the path; that of a virtual environment lies beside its interpreter.
+        beside = Path(shutil.which(python) or python).absolute().parent
+        environment = {**os.environ, "PATH": f"{beside}{os.pathsep}{os.environ.get('PATH', '')}"}
         try:
-            done = subprocess.run(command, input=json.dumps(job), capture_output=True, text=True, timeout=limit, cwd=build)
+            done = subprocess.run(command, input=json.dumps(job), capture_output=True, text=True, timeout=limit, cwd=build, env=environment)
         except subprocess.TimeoutExpired:
             return Verdict("none", "not judged"), f"more than {limit} s"
     lines = done.stdout.strip().splitlines()

@@ -297,7 +297,8 @@ def write(output, evaluator, trials, rows):
 
 def interpreter(named):
     if named is not None:
-        return named
+        # Both sides run in folders of their own.
+        return str(Path(named).absolute()) if os.sep in named else named
     print("installing PyTorch and the packages of KernelBench's evaluator in target/kernelbench", file=sys.stderr)
     command = [ROOT / "scripts/python.sh", "--venv", "target/kernelbench", *PACKAGES]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
@@ -327,6 +328,8 @@ def main(given):
             raise Wrong("no solution and no attack has these names and languages; leave out --problem or --language")
         if not given.flopsmith.is_file():
             raise Wrong(f"{given.flopsmith}: there is no such file; run `make build`, or name the program: --flopsmith FILE")
+        if not given.output.absolute().parent.is_dir():
+            raise Wrong(f"{given.output}: there is no such folder; make it, or name another file: --output FILE")
         if given.trials < 1 or given.timeout < 1:
             raise Wrong("--trials and --timeout must be at least 1")
         python = interpreter(given.python)
@@ -336,7 +339,7 @@ def main(given):
     rows = []
     for case in chosen:
         print(f"{case.problem}: {case.file.name}…", file=sys.stderr)
-        here = ours(given.flopsmith, case, given.timeout)
+        here = ours(given.flopsmith.absolute(), case, given.timeout)
         rows.append(row(case, here, *theirs(python, evaluator, case, given.trials, given.timeout)))
         write(given.output, evaluator, given.trials, rows)
     print("\n".join(table(rows)))

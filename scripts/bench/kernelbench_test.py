@@ -263,6 +263,7 @@ def mistakes_end_with_code_2(folder):
         (["--kernelbench", place, "--flopsmith", folder / "none"], "make build"),
         (["--kernelbench", place, "--problem", "none"], "there is no module `none`"),
         (["--kernelbench", place, "--problem", "conv2d", "--language", "cuda"], "leave out --problem"),
+        (["--kernelbench", place, "--flopsmith", __file__, "--output", folder / "none/rows.json"], "--output FILE"),
         (["--kernelbench", place, "--flopsmith", __file__, "--trials", 0], "at least 1"),
     ]:
         code, out, err = said(given)

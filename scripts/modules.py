@@ -136,7 +136,7 @@ def run(aot, problem, file, constants):
     triton = file.name == "solution_triton.py"
     if triton and not aot:  # odd values stay odd
         constants = {k: min(v, INTERPRETED.get(k, v) + (v - INTERPRETED.get(k, v)) % 2) for k, v in constants.items()}
-    checked, worst = check(file.read_text()), (0.0, "")
+    checked, worst = check(file.read_text(), gradients=bool(problem.get("gradients"))), (0.0, "")
     if checked["refusals"]:
         raise RuntimeError(checked["refusals"][0])
     ready = {e["name"]: compiled(e) for e in checked["extensions"]}

@@ -5,6 +5,8 @@ problem's file prints goes to standard error), tensors lie in the memory of the 
 """
 
 import ast
+import contextlib
+import inspect
 import json
 import math
 import mmap
@@ -25,6 +27,8 @@ from torch.utils.flop_counter import flop_registry  # noqa: E402
 
 torch.set_num_threads(settings["threads"])
 ALIGN = 64
+# The forms of inputs that `strides` permits, and the elements between rows of the sliced one.
+FORMS, PADDING = ["transposed", "sliced", "stepped"], 3
 
 
 def reply(**answer):
@@ -70,13 +74,89 @@ class Places:
 
     def take(self, value):
         place = {"offset": self.next, "shape": list(value.shape), "dtype": name_of(value.dtype)}
-        size = value.numel() * value.element_size()
-        self.next += (size + ALIGN - 1) // ALIGN * ALIGN
+        self.skip(value.numel() * value.element_size())
         return place
 
+    def skip(self, size):
+        self.next += (size + ALIGN - 1) // ALIGN * ALIGN
 
-def describe(inputs, model, outputs):
-    """Where inputs, parameters, outputs and expected values lie; the offsets begin at 0 with the inputs."""
+    def views(self, place):
+        """Gives a tensor room in which it can lie in each of the other forms."""
+        found = {form: {"offset": self.next, **view} for form, view in views(place["shape"]).items()}
+        self.skip(max(view["length"] for view in found.values()) * getattr(torch, place["dtype"]).itemsize)
+        return found
+
+
+def steps(extents):
+    """The strides of a dense tensor, and its number of elements."""
+    found, step = [], 1
+    for extent in reversed(extents):
+        found.append(step)
+        step *= extent
+    return found[::-1], step
+
+
+def views(shape):
+    """How a tensor can lie in memory otherwise: by form its strides, where it begins, and the length of the memory, all in elements.
+
+    `transposed` has its last two axes in the other order, `sliced` is a part of longer rows, and `stepped` every other element of rows.
+    """
+    found = {}
+    strides, length = steps([*shape[:-1], shape[-1] + PADDING])
+    found["sliced"] = {"strides": strides, "begin": 1, "length": length}
+    strides, length = steps([*shape[:-1], 2 * shape[-1]])
+    found["stepped"] = {"strides": [*strides[:-1], 2], "begin": 1, "length": length}
+    if len(shape) == 1:
+        return {**found, "transposed": found["stepped"]}
+    strides, length = steps([*shape[:-2], shape[-1], shape[-2]])
+    return {**found, "transposed": {"strides": [*strides[:-2], strides[-1], strides[-2]], "begin": 0, "length": length}}
+
+
+def targets(asked, inputs, model):
+    """The inputs and parameters whose gradients a problem asks for; `true` asks for all that can have one."""
+    if not asked:
+        return []
+    taken = [p for p in inspect.signature(model.forward).parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = [p.name for p in taken][: len(inputs)]
+    names += [f"input {position}" for position in range(len(names), len(inputs))]
+    parameters = dict(model.named_parameters())
+
+    def continuous(value):
+        return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+    if asked is True:
+        found = [{"name": name, "input": position} for position, name in enumerate(names) if continuous(inputs[position])]
+        found += [{"name": name, "parameter": name} for name, value in parameters.items() if value.requires_grad and continuous(value)]
+        if not found:
+            raise Invalid("`gradients = true`, but Model has neither floating-point inputs nor parameters that take gradients")
+        return found
+    found = []
+    for name in asked:
+        if name in names:
+            value = inputs[names.index(name)]
+            if not continuous(value):
+                kind = name_of(value.dtype) if isinstance(value, torch.Tensor) else type(value).__name__
+                raise Invalid(f"`gradients` names `{name}`, which is {kind}: only floating-point tensors have gradients")
+            found.append({"name": name, "input": names.index(name)})
+        elif name in parameters:
+            if not parameters[name].requires_grad:
+                raise Invalid(f"`gradients` names `{name}`, a parameter that takes no gradient")
+            found.append({"name": name, "parameter": name})
+        else:
+            raise Invalid(f"`gradients` names `{name}`; Model has {', '.join([*names, *parameters]) or 'no inputs and no parameters'}")
+    return found
+
+
+def same_kind(one, other):
+    return "offset" in one and "offset" in other and one["shape"] == other["shape"] and one["dtype"] == other["dtype"]
+
+
+def describe(inputs, model, outputs, wanted, strides, aliasing):
+    """Where inputs, parameters, outputs and expected values lie; the offsets begin at 0 with the inputs.
+
+    `wanted` are the gradients that the problem asks for. Each floating-point result then has an upstream gradient, which is made with the inputs.
+    With `strides` and `aliasing`, inputs have further forms.
+    """
     places = Places()
     laid = []
     for value in inputs:
@@ -90,16 +170,43 @@ def describe(inputs, model, outputs):
             raise Invalid(f"get_inputs gives a {type(value).__name__}; tensors, numbers, text and None are permitted")
     parameters_at = places.next
     parameters = [{"name": n, **places.take(v)} for n, v in model.state_dict().items()]
+    upstream_at = places.next
+    upstream = [places.take(o) if wanted and o.is_floating_point() else None for o in outputs]
+    forms = []
+    if strides:
+        viewed = [place for place in [*laid, *upstream] if place and place.get("shape") and math.prod(place["shape"])]
+        for place in viewed:
+            place["views"] = places.views(place)
+        if not any(place is each for place in laid for each in viewed):
+            raise Invalid("`strides = true`, but no input is a tensor with axes and elements")
+        forms += FORMS
+    if aliasing:
+        for position, place in enumerate(laid):
+            alike = [first for first in range(position) if same_kind(laid[first], place)]
+            if alike:
+                place["alias"] = alike[0]
+        if not any("alias" in place for place in laid):
+            raise Invalid("`aliasing = true`, but no two inputs have the same shape and data type in every workload")
+        forms.append("aliased")
     outputs_at = places.next
     laid_outputs = [places.take(o) for o in outputs]
+    of_parameters = dict(model.named_parameters())
+    values = [inputs[one["input"]] if "input" in one else of_parameters[one["parameter"]] for one in wanted]
+    gradients = [{**one, **places.take(value)} for one, value in zip(wanted, values)]
     expected_at = places.next
     expected = [places.take(o.double()) for o in outputs]
+    expected_gradients = [places.take(value.double()) for value in values]
     return {
         "inputs": laid,
         "parameters": parameters,
+        "upstream": upstream,
         "outputs": laid_outputs,
+        "gradients": gradients,
         "expected": expected,
+        "expected_gradients": expected_gradients,
+        "forms": forms,
         "parameters_at": parameters_at,
+        "upstream_at": upstream_at,
         "outputs_at": outputs_at,
         "expected_at": expected_at,
         "bytes": places.next,
@@ -133,9 +240,21 @@ def spread(value, kind, seed):
     raise Invalid(f"unknown distribution `{kind}`")
 
 
+@contextlib.contextmanager
+def in_double():
+    """Numbers that the module makes are float64 within."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(default)
+
+
 class Problem:
     def __init__(self):
         self.memory = self.module = self.model = self.exact = self.run = self.layout = None
+        self.wanted = []
 
     def tensor(self, place):
         shape, dtype = place["shape"], getattr(torch, place["dtype"])
@@ -166,7 +285,12 @@ class Problem:
             again, _ = flat(self.model(*inputs))
         if not all(torch.equal(a, b) or a.isnan().any() for a, b in zip(outputs, again)):
             raise Invalid("Model gives different results for the same inputs: it is random")
-        self.layout = describe(inputs, self.model, outputs)
+        self.wanted = targets(order.get("gradients", False), inputs, self.model)
+        ones = [torch.ones(o.shape, dtype=o.dtype) if o.is_floating_point() else None for o in outputs]
+        for one, gradient in zip(self.wanted, self.differentiate(self.model, inputs, ones)):
+            if gradient is None:
+                raise Invalid(f"no gradient reaches `{one['name']}` through Model; leave it out of `gradients`")
+        self.layout = describe(inputs, self.model, outputs, self.wanted, order.get("strides", False), order.get("aliasing", False))
         self.run = self.model
         return {"layout": self.layout, "single": self.single, "init": init}
 
@@ -177,8 +301,10 @@ class Problem:
         os.close(arena)
         layout = self.layout
         self.inputs = [self.tensor(i) if "offset" in i else i["value"] for i in layout["inputs"]]
+        self.upstream = [self.tensor(o) if o else None for o in layout["upstream"]]
         self.outputs = [self.tensor(o) for o in layout["outputs"]]
         self.expected = [self.tensor(o) for o in layout["expected"]]
+        self.expected_gradients = [self.tensor(g) for g in layout["expected_gradients"]]
         self.parameters = [(p["name"], self.tensor(p)) for p in layout["parameters"]]
         return {}
 
@@ -190,7 +316,26 @@ class Problem:
                 if value.shape != to.shape or value.dtype != to.dtype:
                     raise Invalid("get_inputs gives tensors of other shapes in another call")
                 to.copy_(spread(value, order["distribution"], order["seed"]))
+        for to in self.upstream:
+            # Numbers after those of the inputs: another generator with the same seed would give the inputs again.
+            if to is not None:
+                to.copy_(torch.randn(to.shape))
+        self.lay_inputs(order.get("form", "dense"))
         return {}
+
+    def lay_inputs(self, form):
+        """Puts inputs and upstream gradients into memory in another form, too. The dense ones stay, for this process."""
+        for place, to in zip(self.layout["inputs"], self.inputs):
+            if form == "aliased" and "alias" in place:
+                to.copy_(self.inputs[place["alias"]])
+        for place in [*self.layout["inputs"], *self.layout["upstream"]]:
+            view = (place or {}).get("views", {}).get(form)
+            if view is None:
+                continue
+            dense, flat = self.tensor(place), self.tensor({**place, "offset": view["offset"], "shape": [view["length"]]})
+            # Whole numbers between the elements are ones of the tensor, so that a candidate that takes them for indices stays within bounds.
+            flat.fill_(math.nan if dense.is_floating_point() else dense.flatten()[0].item())
+            flat.as_strided(place["shape"], view["strides"], flat.storage_offset() + view["begin"]).copy_(dense)
 
     def make_parameters(self, order):
         """Draws fresh parameters: those of a fresh Model, with noise, so that ones and zeros do not stay what they are."""
@@ -217,18 +362,47 @@ class Problem:
 
     def expect(self, order):
         """Computes the results in float64, and the largest error of the eager module beside it."""
-        exact_inputs = [i.double() if isinstance(i, torch.Tensor) and i.is_floating_point() else i for i in self.inputs]
-        default = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64)
-        try:
-            with torch.inference_mode():
-                exact, _ = flat(self.exact(*exact_inputs))
-        finally:
-            torch.set_default_dtype(default)
+        with in_double(), torch.inference_mode():
+            exact, _ = flat(self.exact(*self.exact_inputs()))
         with torch.inference_mode():
             eager, _ = flat(self.model(*[i.clone() if isinstance(i, torch.Tensor) else i for i in self.inputs]))
+        return self.figures(self.expected, exact, eager)
+
+    def expect_gradients(self, order):
+        """Computes the gradients in float64, and the largest error of those of the eager module beside it."""
+        with in_double():
+            exact = self.differentiate(self.exact, self.exact_inputs(), self.upstream)
+        eager = self.differentiate(self.model, self.inputs, self.upstream)
+        zeros = [torch.zeros_like(to) for to in self.expected_gradients]
+        exact, eager = ([zero if g is None else g for g, zero in zip(found, zeros)] for found in (exact, eager))
+        return self.figures(self.expected_gradients, exact, eager)
+
+    def exact_inputs(self):
+        return [i.double() if isinstance(i, torch.Tensor) and i.is_floating_point() else i for i in self.inputs]
+
+    def differentiate(self, model, inputs, upstream):
+        """The gradients that the problem asks for; None for one to which no way leads."""
+        if not self.wanted:
+            return []
+        leaves = list(inputs)
+        for one in self.wanted:
+            if "input" in one:
+                leaves[one["input"]] = leaves[one["input"]].detach().clone().requires_grad_()
+        parameters = dict(model.named_parameters())
+        of = [leaves[one["input"]] if "input" in one else parameters[one["parameter"]] for one in self.wanted]
+        with torch.enable_grad():
+            outputs, _ = flat(model(*leaves))
+            ways = [(o, u.to(o.dtype)) for o, u in zip(outputs, upstream) if u is not None and o.requires_grad]
+            if not ways:
+                return [None] * len(of)
+            found = torch.autograd.grad([o for o, _ in ways], of, [u for _, u in ways], allow_unused=True)
+        return [g.to_dense() if g is not None and g.layout != torch.strided else g for g in found]
+
+    @staticmethod
+    def figures(places, exact, eager):
+        """Writes exact values, and gives the largest error of the eager ones and the root mean square of each tensor."""
         errors, scales = [], []
-        for to, value, rounded in zip(self.expected, exact, eager):
+        for to, value, rounded in zip(places, exact, eager):
             to.copy_(value)
             finite = value.isfinite() & rounded.isfinite()
             error = (rounded.double() - value.double())[finite].abs()

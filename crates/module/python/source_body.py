@@ -79,11 +79,16 @@ class Body(Launches):
                 self.local[extra.arg] = "scalar" if self.building and self.counts_as_number(extra) else "tensor"
         if self.owner and every and "staticmethod" not in [ast.unparse(d) for d in self.node.decorator_list]:
             self.local[every[0].arg] = "self"
+        self.local.update(self.given())
         # A loop may bring a tensor to a statement above the one that binds it, so the kinds of names must settle.
         before = None
         while before != self.local:
             before = dict(self.local)
             self.block(self.node.body)
+
+    def given(self):
+        """The kinds of parameters that are neither tensors nor numbers."""
+        return {}
 
     def block(self, body):
         for statement in body:
@@ -438,6 +443,8 @@ class Body(Launches):
             return self.call_name(function, node, kinds)
         if not isinstance(function, ast.Attribute):
             self.refuse("call", node, f"`{ast.unparse(function)[:80]}` cannot be called")
+        if isinstance(function.value, ast.Name) and function.value.id in self.all.differentiable and function.value.id not in self.local:
+            return self.apply(function.value.id, node)
         self.attribute(function)
         names = dotted(function)
         module = self.all.modules.get(names[0]) if names and names[0] not in self.local else None
@@ -505,6 +512,20 @@ class Body(Launches):
         if self.free():
             return "tensor"
         self.refuse("torch_operator", node, f"`self.{function.attr}` is no function of the extension and no module of this file")
+
+    def apply(self, name, node):
+        """A call of a function that has its gradient beside it."""
+        if node.func.attr != "apply" or node.keywords:
+            self.refuse("call", node, f"`{name}` is called by `{name}.apply`, with arguments in order")
+        # The first parameter comes from PyTorch.
+        parameters, values = self.all.differentiable[name].methods["forward"].args.args[1:], node.args
+        starred = any(isinstance(value, ast.Starred) for value in values)
+        given = [(p, v) for p in parameters for v in values] if starred else zip(parameters, values)
+        for parameter, value in given:
+            if self.promises_number(parameter) and self.kind(value) != "scalar" and not self.free():
+                self.refuse("torch_operator", node, f"`{parameter.arg}` is no tensor by its annotation, but gets one")
+        self.calls.add((name, "forward"))
+        return "tensor"
 
     def passes(self, callee, node, method):
         """Refuses a tensor for a parameter that the check of the callee takes for a number or text: it may compute with it."""

@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from source_body import Body  # noqa: E402
 from source_cpp import check_cpp  # noqa: E402
 from source_cuda import check_cuda  # noqa: E402
+from source_gradient import Differentiable, is_function, members  # noqa: E402
 from source_rules import (  # noqa: E402
     BUILTINS,
     CFLAG,
@@ -45,8 +46,10 @@ MAX_EXTENSIONS = 8
 
 
 class Check:
-    def __init__(self, tree, permits_torch):
-        self.tree, self.permits_torch = tree, permits_torch
+    def __init__(self, tree, permits_torch, gradients=False):
+        self.tree, self.permits_torch, self.gradients = tree, permits_torch, gradients
+        # Classes that give a function and its gradient.
+        self.differentiable = {}
         self.modules, self.functions, self.classes, self.constants = {}, {}, {}, {}
         self.extensions, self.aliases, self.names, self.graph = {}, {}, set(), {}
         self.kernels = {}
@@ -62,6 +65,8 @@ class Check:
         # The methods of all classes are known before any is read, and their attributes before any but `__init__`.
         for found in self.classes.values():
             self.members(found)
+        for found in self.differentiable.values():
+            members(found)
         for name, found in self.classes.items():
             if "__init__" in found.methods:
                 Body(self, name, found.methods["__init__"], building=True).check()
@@ -71,6 +76,11 @@ class Check:
                     self.body(name, method, node)
         for name, node in self.functions.items():
             self.body(None, name, node)
+        for name, found in self.differentiable.items():
+            # `backward` may read the numbers that `forward` keeps.
+            for method in ("forward", "backward"):
+                self.graph[(name, method)] = body = Differentiable(self, found, found.methods[method])
+                body.check()
         for kernel in self.kernels.values():
             kernel.check()
         with_cuda = {extension["cuda"] is not None for extension in self.extensions.values()}
@@ -135,6 +145,9 @@ class Check:
                 self.functions[node.name] = node
         elif isinstance(node, ast.ClassDef):
             self.bind(node.name, node)
+            if is_function(self, node):
+                self.differentiable[node.name] = Class(node)
+                return
             self.classes[node.name] = Class(node)
             self.bases(node)
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -171,6 +184,8 @@ class Check:
                 self.modules[name] = "functional"
             elif node.module == "torch.nn" and alias.name in ("Module", "Parameter"):
                 self.modules[name] = "nn." + alias.name
+            elif node.module == "torch.autograd" and alias.name == "Function" and self.gradients:
+                self.modules[name] = "autograd.Function"
             elif node.module == "math":
                 self.modules[name] = "math_function"
             elif node.module == "triton" and alias.name == "language":
@@ -354,15 +369,15 @@ class Check:
 class Class:
     def __init__(self, node):
         self.node, self.methods = node, {}
-        # Attributes that `__init__` sets, and constants of the class: "scalar", "tensor", ("class", name), ("extension", name), ("function", name).
+        # Attributes that `__init__` sets, constants of the class, and numbers that a `forward` keeps for its gradient: "scalar", "tensor", ("class", name), ("extension", name), ("function", name).
         self.attributes = {}
 
 
-def check(source, permits_torch=False, reference=None):
+def check(source, permits_torch=False, reference=None, gradients=False):
     extensions, triton, seen = [], None, []
     try:
         tree = ast.parse(source)
-        found = Check(tree, permits_torch)
+        found = Check(tree, permits_torch, gradients)
         found.run()
         if found.kernels:
             whole, kernels = normalised(tree, found)
@@ -389,4 +404,5 @@ def reference():
 
 if __name__ == "__main__":
     text = sys.stdin.buffer.read().decode("utf-8", errors="replace")
-    print(json.dumps(check(text, permits_torch="--permit-torch" in sys.argv, reference=reference())))
+    permitted = {"permits_torch": "--permit-torch" in sys.argv, "gradients": "--gradients" in sys.argv}
+    print(json.dumps(check(text, reference=reference(), **permitted)))

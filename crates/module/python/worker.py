@@ -57,6 +57,17 @@ def tensor(place):
     return torch.frombuffer(memory, dtype=dtype, count=count, offset=place["offset"]).view(shape)
 
 
+def laid(place, form):
+    """An input as `forward` gets it: a value, a dense tensor, or one that lies in memory in another form."""
+    if "offset" not in place:
+        return place["value"]
+    view = place.get("views", {}).get(form)
+    if view is None:
+        return tensor(place)
+    flat = tensor({**place, "offset": view["offset"], "shape": [view["length"]]})
+    return flat.as_strided(place["shape"], view["strides"], flat.storage_offset() + view["begin"])
+
+
 def restrict(path):
     """Loads the stricter filter of system calls, under which this process can start no other."""
     with open(path, "rb") as file:
@@ -127,7 +138,7 @@ def load(order):
     module = types.ModuleType(CANDIDATE)
     sys.modules[CANDIDATE] = module
     # The same text was accepted before, so no rule refuses it here.
-    found = Check(ast.parse(text), permits_torch=True)
+    found = Check(ast.parse(text), permits_torch=True, gradients=True)
     found.run()
     # Triton reads the text of kernels again, from the file of this name.
     exec(compile(text, order["source"], "exec"), module.__dict__)
@@ -139,6 +150,14 @@ def worker_triton():
     import worker_triton
 
     return worker_triton
+
+
+def prepare_gradients():
+    """Imports what PyTorch imports in the first call for gradients. That takes a second, and would be done by each candidate."""
+    try:
+        import torch.fx.experimental.symbolic_shapes  # noqa: F401
+    except ImportError:  # another version of PyTorch needs it no more
+        pass
 
 
 def check_names(model, found):
@@ -203,8 +222,8 @@ def plain(value):
 
 class Candidate:
     def __init__(self):
-        self.module = self.found = self.model = self.inputs = self.outputs = None
-        self.parameters = []
+        self.module = self.found = self.model = self.inputs = self.outputs = self.order = None
+        self.parameters, self.state = [], {}
         self.triton = None
 
     def load(self, order):
@@ -220,7 +239,7 @@ class Candidate:
         self.model.eval()
         check_names(self.model, self.found)
         check_constants(self.module, self.found)
-        found = {k: v for k, v in self.model.state_dict(keep_vars=True).items()}
+        found = self.state = {k: v for k, v in self.model.state_dict(keep_vars=True).items()}
         wanted = {p["name"]: p for p in order["parameters"]}
         if set(found) != set(wanted):
             only = sorted(set(found) ^ set(wanted))
@@ -239,7 +258,8 @@ class Candidate:
                 value.copy_(tensor(place))
 
     def workload(self, order):
-        self.inputs = [tensor(i) if "offset" in i else i["value"] for i in order["inputs"]]
+        self.order = order
+        self.inputs = self.given()
         self.outputs = [tensor(o) for o in order["outputs"]]
         self.single = order["single"]
         # The check lets a method compute with what its annotation calls a number.
@@ -247,12 +267,52 @@ class Candidate:
             if isinstance(value, torch.Tensor) and parameter.annotation in (int, float, bool, str, "int", "float", "bool", "str"):
                 raise Mismatch(f"`forward` says that `{parameter.name}` is a number or text, but it gets a tensor")
 
+    def given(self):
+        """The inputs. In the aliased form one tensor stands for all of its shape and type."""
+        form = self.order["form"]
+        inputs = [laid(place, form) for place in self.order["inputs"]]
+        if form == "aliased":
+            return [inputs[place["alias"]] if "alias" in place else value for place, value in zip(self.order["inputs"], inputs)]
+        return inputs
+
     def call(self):
-        results = self.model(*self.inputs)
+        for to, result in zip(self.outputs, self.results(self.inputs)):
+            to.copy_(result)
+        if self.triton:
+            self.triton.state["turn"] += 1
+
+    def gradients(self):
+        """A call with gradients. Tensors of the inference mode take none, so all are made anew."""
+        order = self.order
+        inputs, wanted = self.given(), []
+        for gradient in order["gradients"]:
+            if "input" in gradient:
+                wanted.append(inputs[gradient["input"]].requires_grad_())
+            else:
+                wanted.append(self.state[gradient["parameter"]])
+                if not wanted[-1].requires_grad:
+                    raise Mismatch(f"`{gradient['parameter']}` of ModelNew takes no gradient; make it an nn.Parameter")
+        results = self.results(inputs)
+        for place, result in zip(order["outputs"], results):
+            tensor(place).copy_(result.detach())
+        ways = [(r, laid(u, order["form"])) for r, u in zip(results, order["upstream"]) if u is not None and r.requires_grad]
+        if not ways:
+            raise Mismatch("no gradient leads from the results to inputs or parameters; call a torch.autograd.Function with a `backward`")
+        found = torch.autograd.grad([r for r, _ in ways], wanted, [u for _, u in ways], allow_unused=True)
+        for place, gradient in zip(order["gradients"], found):
+            # Without a way the gradient is zero.
+            to = tensor(place)
+            to.zero_() if gradient is None else to.copy_(gradient.detach())
+        if self.triton:
+            self.triton.state["turn"] += 1
+
+    def results(self, inputs):
+        results = self.model(*inputs)
         if self.single:
             results = (results,)
         elif not isinstance(results, (tuple, list)):
             raise Mismatch(f"the result is a {type(results).__name__}, not a tuple")
+        results = [*results]
         if len(results) != len(self.outputs):
             raise Mismatch(f"{len(results)} results instead of {len(self.outputs)}")
         for to, result in zip(self.outputs, results):
@@ -260,9 +320,7 @@ class Candidate:
                 raise Mismatch(f"the result is a {type(result).__name__}, not a tensor")
             if result.shape != to.shape or result.dtype != to.dtype:
                 raise Mismatch(f"the result is {result.dtype} {list(result.shape)}, not {to.dtype} {list(to.shape)}")
-            to.copy_(result)
-        if self.triton:
-            self.triton.state["turn"] += 1
+        return results
 
 
 class Mismatch(Exception):
@@ -302,6 +360,9 @@ def serve_candidate():
                     candidate.set_parameters()
             elif order["do"] == "workload":
                 candidate.workload(order)
+            elif order["do"] == "gradients":
+                with torch.inference_mode(False), torch.enable_grad():
+                    candidate.gradients()
             elif order["do"] == "launches":
                 reply(done="launches", **worker_triton().launches())
                 continue
@@ -321,6 +382,8 @@ def main():
             continue
         if order.get("triton"):
             worker_triton()
+        if order.get("gradients"):
+            prepare_gradients()
         child = os.fork()
         if child == 0:
             serve_candidate()

@@ -2,6 +2,7 @@
 //!
 //! The filters follow robust-kbench (Lange et al., 2025) and KernelBench's contract.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -63,8 +64,11 @@ pub(crate) fn admit(
         });
     };
     let layout = bench.loaded.layout.clone();
-    for output in &layout.outputs {
-        if output.dtype.contains("float") && !problem.tolerance.contains_key(&output.dtype) {
+    let of_gradients = layout.gradients.iter().map(|gradient| &gradient.place);
+    let mut missing = BTreeSet::new();
+    for output in layout.outputs.iter().chain(of_gradients) {
+        let covered = problem.tolerance.contains_key(&output.dtype);
+        if output.dtype.contains("float") && !covered && missing.insert(&output.dtype) {
             say(
                 Severity::Error,
                 format!("problem.toml gives no tolerance for {}", output.dtype),
@@ -89,7 +93,7 @@ pub(crate) fn admit(
     if first == other {
         say(Severity::Error, "other inputs give the same result".into());
     }
-    if layout.outputs_at > layout.parameters_at {
+    if layout.upstream_at > layout.parameters_at {
         bench.fresh(rng, "plain", false)?;
         let (before, _) = call(bench)?;
         // The inputs stay; only the parameters change.
@@ -121,6 +125,9 @@ pub(crate) fn admit(
                 ),
             );
         }
+        for text in gradients(problem, bench, distribution)? {
+            say(Severity::Error, text);
+        }
     }
 
     let mut fastest = Duration::MAX;
@@ -142,6 +149,34 @@ pub(crate) fn admit(
         );
     }
     Ok(findings)
+}
+
+/// Mistakes of the gradients for the present inputs, which have this distribution.
+fn gradients(
+    problem: &Problem,
+    bench: &mut Bench,
+    distribution: &str,
+) -> Result<Vec<String>, Error> {
+    if !problem.gradients.any() {
+        return Ok(Vec::new());
+    }
+    let expected = bench.eager.expect_gradients()?;
+    let names = bench.loaded.layout.gradients.iter().map(|g| &g.name);
+    let mut found: Vec<String> = names
+        .zip(&expected.scale)
+        .filter(|(_, scale)| **scale == 0.0)
+        .map(|(name, _)| {
+            format!(
+                "the gradient of `{name}` is zero for inputs of the distribution `{distribution}`: leave it out of `gradients`, or the distribution out of `distributions`"
+            )
+        })
+        .collect();
+    if !expected.finite {
+        found.push(format!(
+            "inputs of the distribution `{distribution}` give gradients that are not finite; leave it out of `distributions`"
+        ));
+    }
+    Ok(found)
 }
 
 /// Calls the eager module; returns the bytes of its results and the time.

@@ -14,18 +14,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::problem::Problem;
 
 /// Where a jail shows these programs.
 pub(crate) const SCRIPTS_AT: &str = "/check";
 
 /// The checking program, whose findings the worker of candidates compares with what the program makes, and the compiling program for
 /// Triton: file names and texts.
-pub(crate) const SCRIPTS: [(&str, &str); 8] = [
+pub(crate) const SCRIPTS: [(&str, &str); 9] = [
     ("source_check.py", include_str!("../python/source_check.py")),
     ("source_rules.py", include_str!("../python/source_rules.py")),
     ("source_cpp.py", include_str!("../python/source_cpp.py")),
     ("source_cuda.py", include_str!("../python/source_cuda.py")),
     ("source_body.py", include_str!("../python/source_body.py")),
+    (
+        "source_gradient.py",
+        include_str!("../python/source_gradient.py"),
+    ),
     (
         "source_techniques.py",
         include_str!("../python/source_techniques.py"),
@@ -179,6 +184,32 @@ impl Checked {
     }
 }
 
+/// The permissions of a problem for sources, besides those of every problem.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Permitted {
+    /// PyTorch's operators may compute.
+    pub torch: bool,
+    /// Classes may define a function and its gradient (`torch.autograd.Function`).
+    pub gradients: bool,
+}
+
+impl Permitted {
+    /// The permissions of this problem.
+    pub fn by(problem: &Problem) -> Self {
+        Permitted {
+            torch: problem.permit_torch,
+            gradients: problem.gradients.any(),
+        }
+    }
+
+    /// The arguments of the checking program.
+    fn arguments(self) -> impl Iterator<Item = OsString> {
+        let torch = self.torch.then(|| OsString::from("--permit-torch"));
+        let gradients = self.gradients.then(|| OsString::from("--gradients"));
+        torch.into_iter().chain(gradients)
+    }
+}
+
 /// Writes the programs of the check, and the reference beside them, into a folder.
 pub(crate) fn write_scripts(folder: &Path, reference: &Path) -> Result<(), Error> {
     let failed = Error::system("write the scripts of the check");
@@ -209,7 +240,7 @@ pub(crate) fn check(
     environment: &Environment,
     scripts: &Path,
     source: &str,
-    permit_torch: bool,
+    permitted: Permitted,
 ) -> Result<Checked, Error> {
     if source.len() > LARGEST {
         return Ok(Checked::refused(
@@ -221,9 +252,7 @@ pub(crate) fn check(
     let inside = format!("{SCRIPTS_AT}/source_check.py");
     let mut program = vec![environment.executable.clone().into_os_string()];
     program.extend(["-I", "-S", "-B", inside.as_str()].map(OsString::from));
-    if permit_torch {
-        program.push("--permit-torch".into());
-    }
+    program.extend(permitted.arguments());
     let mut job = Job::new(Kind::Fork { threads: 1 }, program);
     job.read_only = environment
         .mounts()
@@ -248,4 +277,20 @@ pub(crate) fn check(
         let detail = format!("the source cannot be read ({:?}) {last}", finished.exit);
         Checked::refused("syntax", detail.trim_end())
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checking_program_is_told_what_the_problem_permits() {
+        let said = |torch, gradients| {
+            let permitted = Permitted { torch, gradients };
+            permitted.arguments().collect::<Vec<_>>()
+        };
+        assert!(said(false, false).is_empty());
+        assert_eq!(said(true, false), ["--permit-torch"]);
+        assert_eq!(said(true, true), ["--permit-torch", "--gradients"]);
+    }
 }

@@ -28,7 +28,7 @@ use crate::problem::Problem;
 use crate::reference::{self, Reference};
 use crate::time;
 use crate::triton;
-use crate::verify::{self, Bench, Patience};
+use crate::verify::{self, Bench, Lot, Patience};
 use crate::worker::{self, CANDIDATE_AT, SLOW, Setup, Stop, Worker};
 
 /// Options of a builder and an evaluator.
@@ -221,13 +221,16 @@ impl Evaluator {
 
     /// Forks a process for a candidate. If an earlier candidate left the worker in disorder, a fresh worker does it.
     fn fork_worker(&mut self, triton: bool) -> Result<(), Error> {
+        let gradients = self.problem.gradients.any();
         self.prepare_worker()?;
-        if self.worker.as_mut().is_some_and(|w| w.fork(triton).is_ok()) {
+        let forked = |worker: &mut Worker| worker.fork(triton, gradients).is_ok();
+        if self.worker.as_mut().is_some_and(forked) {
             return Ok(());
         }
         self.worker = None;
         self.prepare_worker()?;
-        self.worker.as_mut().ok_or_else(unprepared)?.fork(triton)
+        let worker = self.worker.as_mut().ok_or_else(unprepared)?;
+        worker.fork(triton, gradients)
     }
 
     /// Writes the candidate's files, and returns the order that loads them.
@@ -274,9 +277,15 @@ impl Evaluator {
         Ok(())
     }
 
-    /// Verifies a candidate that was loaded at every workload, by at least this many calls at each. Returns the largest
+    /// Verifies a candidate that was loaded at every workload, by at least this many calls at each. With `one_form`, each
+    /// workload gets one of the forms of inputs besides dense ones, which is drawn; else it gets all. Returns the largest
     /// error.
-    fn verify_all(&mut self, calls: usize, patience: Patience) -> Result<f64, Stop> {
+    fn verify_all(
+        &mut self,
+        calls: usize,
+        one_form: bool,
+        patience: Patience,
+    ) -> Result<f64, Stop> {
         let worker = self.worker.as_mut().ok_or_else(unprepared)?;
         let (problem, rng) = (&self.problem, &mut self.rng);
         let calls = calls.max(problem.distributions.len());
@@ -284,8 +293,24 @@ impl Evaluator {
         for bench in &mut self.benches {
             let state = bench.fresh(rng, "plain", true)?;
             verify::build(worker, bench, &state)?;
-            for kind in problem.distributions.iter().cycle().take(calls) {
-                let error = verify::verified_call(worker, problem, bench, kind, patience, rng)?;
+            let kinds = || problem.distributions.iter().cycle().take(calls);
+            for kind in kinds() {
+                let lot = Lot::dense(kind);
+                let error = verify::verified_call(worker, problem, bench, lot, patience, rng)?;
+                worst = worst.max(error);
+            }
+            // After the calls without gradients, so that the configurations of a kernel take turns in both.
+            for kind in kinds().filter(|_| problem.gradients.any()) {
+                let lot = Lot::dense(kind);
+                let error = verify::verified_gradients(worker, problem, bench, lot, patience, rng)?;
+                worst = worst.max(error);
+            }
+            let mut forms = bench.loaded.layout.forms.clone();
+            if one_form && !forms.is_empty() {
+                forms = vec![forms.swap_remove(rng.random_range(0..forms.len()))];
+            }
+            for form in &forms {
+                let error = verify::verified_form(worker, problem, bench, form, patience, rng)?;
                 worst = worst.max(error);
             }
         }
@@ -304,7 +329,8 @@ impl Evaluator {
         worker.ask(&load, SLOW)?;
         // The configurations of a kernel take turns from call to call, first forwards and then backwards.
         let configurations = triton.kernels.iter().map(|k| k.configurations);
-        let error = self.verify_all(2 * configurations.max().unwrap_or(1), patience)?;
+        let calls = 2 * configurations.max().unwrap_or(1);
+        let error = self.verify_all(calls, true, patience)?;
         outcome.largest_error = Some(error);
         let worker = self.worker.as_mut().ok_or_else(unprepared)?;
         let launches = worker.launches()?;
@@ -339,7 +365,7 @@ impl Evaluator {
         self.fork_worker(false)?;
         let worker = self.worker.as_mut().ok_or_else(unprepared)?;
         worker.ask(&load, SLOW)?;
-        self.verify_all(1, patience)
+        self.verify_all(1, false, patience)
     }
 
     fn run(
@@ -370,7 +396,13 @@ impl Evaluator {
             let kinds = &problem.distributions;
             let drawn = kinds[rng.random_range(0..kinds.len())].as_str();
             for kind in ["plain", drawn] {
-                let error = verify::verified_call(worker, problem, bench, kind, patience, rng)?;
+                let lot = Lot::dense(kind);
+                let error = verify::verified_call(worker, problem, bench, lot, patience, rng)?;
+                worst = worst.max(error);
+            }
+            if problem.gradients.any() {
+                let lot = Lot::dense(drawn);
+                let error = verify::verified_gradients(worker, problem, bench, lot, patience, rng)?;
                 worst = worst.max(error);
             }
             *largest_error = Some(worst);

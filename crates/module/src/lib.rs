@@ -2,9 +2,10 @@
 //! CUDA C++ or by kernels of Triton.
 //!
 //! A problem is a folder with `problem.toml` and a `reference.py` in KernelBench's contract. [`Builder`] checks a
-//! candidate's source without executing it and compiles its extensions. [`Evaluator`] verifies its results against a float64
-//! run of the reference, and times it against the eager module and TorchInductor. Kernels of Triton run in Triton's
-//! interpreter and are compiled for GPUs, but not timed: that needs a GPU. CUDA C++ is compiled only.
+//! candidate's source without executing it and compiles its extensions. [`Evaluator`] verifies its results, and its
+//! gradients where a problem asks for them, against a float64 run of the reference, and times it against the eager module
+//! and TorchInductor. Kernels of Triton run in Triton's interpreter and are compiled for GPUs, but not timed: that needs a
+//! GPU. CUDA C++ is compiled only.
 //!
 //! Crate `evaluate` puts these stages together. This crate knows nothing of kernels with array arguments. It shares with
 //! them the jail, the stopping rules, the statistics and the roof of memory.
@@ -49,5 +50,5 @@ pub use outcome::{
     Failure, NOT_TIMED, NOT_VERIFIED, Outcome, Samples, Speed, TO_BE_TIMED, Timed, Verdict,
 };
 pub use package::{Builder, Package};
-pub use problem::{Problem, Tolerance, Workload};
+pub use problem::{Gradients, Problem, Tolerance, Workload};
 pub use triton::INTERPRETATION;

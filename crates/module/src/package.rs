@@ -8,7 +8,7 @@ use flopsmith_sandbox::Sandbox;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::check::{self, Extension, Triton};
+use crate::check::{self, Extension, Permitted, Triton};
 use crate::compile::{Built, Compiler};
 use crate::cuda::{self, Toolkit};
 use crate::environment::Environment;
@@ -66,7 +66,7 @@ impl Package {
 /// Checks and compiles candidates for one problem. Several threads may share one.
 pub struct Builder {
     environment: Environment,
-    permit_torch: bool,
+    source_may: Permitted,
     architectures: Vec<Architecture>,
     compiler: Mutex<Option<Arc<Compiler>>>,
     progress: fn(&str),
@@ -93,7 +93,7 @@ impl Builder {
         check::write_scripts(scripts.path(), &problem.reference())?;
         Ok(Self {
             environment,
-            permit_torch: problem.permit_torch,
+            source_may: Permitted::by(problem),
             architectures: options.architectures.clone(),
             compiler: Mutex::new(None),
             progress: options.progress,
@@ -119,8 +119,8 @@ impl Builder {
         permitted: TechniqueSet,
     ) -> Result<Result<Package, Outcome>, Error> {
         let scripts = self.scripts.path();
-        let permit = self.permit_torch;
-        let checked = check::check(&self.sandbox, &self.environment, scripts, source, permit)?;
+        let may = self.source_may;
+        let checked = check::check(&self.sandbox, &self.environment, scripts, source, may)?;
         if let Some(refusal) = checked.refusals.first() {
             return Ok(Err(Outcome {
                 verdict: Verdict::Refused(refusal.clone().into()),

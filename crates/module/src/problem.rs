@@ -37,6 +37,49 @@ pub struct Tolerance {
     pub source: String,
 }
 
+/// The gradients that candidates must give besides results.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "`gradients` is true, false, or a list of names of inputs and parameters"
+)]
+pub enum Gradients {
+    /// Those of every floating-point input and of every parameter, or none.
+    All(bool),
+    /// Those of inputs, by the names that `Model.forward` gives them, and of parameters.
+    Of(Vec<String>),
+}
+
+impl Gradients {
+    /// True if candidates must give gradients.
+    pub fn any(&self) -> bool {
+        *self != Gradients::default()
+    }
+
+    /// The mistake in a list of names.
+    fn mistake(&self) -> Option<String> {
+        let Gradients::Of(names) = self else {
+            return None;
+        };
+        if names.is_empty() {
+            return Some(
+                "`gradients` names nothing; leave it out, or name inputs and parameters".into(),
+            );
+        }
+        let taken = |(at, name): &(usize, &String)| name.is_empty() || names[..*at].contains(name);
+        let (_, name) = names.iter().enumerate().find(taken)?;
+        Some(format!(
+            "the name `{name}` in `gradients` is empty or comes twice"
+        ))
+    }
+}
+
+impl Default for Gradients {
+    fn default() -> Self {
+        Gradients::All(false)
+    }
+}
+
 /// The fields of `problem.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,6 +92,12 @@ struct Fields {
     permit_torch: bool,
     #[serde(default)]
     distributions: Vec<String>,
+    #[serde(default)]
+    gradients: Gradients,
+    #[serde(default)]
+    strides: bool,
+    #[serde(default)]
+    aliasing: bool,
     #[serde(rename = "workload")]
     workloads: Vec<Workload>,
     tolerance: BTreeMap<String, Tolerance>,
@@ -67,6 +116,12 @@ pub struct Problem {
     pub permit_torch: bool,
     /// Distributions of the inputs on which candidates are verified.
     pub distributions: Vec<String>,
+    /// The gradients that candidates must give; they are verified and not timed.
+    pub gradients: Gradients,
+    /// True if candidates are also verified on inputs that are no dense tensors.
+    pub strides: bool,
+    /// True if candidates are also verified with one tensor as several inputs.
+    pub aliasing: bool,
     /// The workloads; candidates are verified and timed on each.
     pub workloads: Vec<Workload>,
     /// Tolerances by data type (`float32`).
@@ -121,6 +176,9 @@ impl Problem {
                 DISTRIBUTIONS.join(", ")
             )));
         }
+        if let Some(mistake) = fields.gradients.mistake() {
+            return Err(wrong(mistake));
+        }
         if !(1..=4).contains(&fields.level) {
             return Err(wrong("`level` must be from 1 to 4".into()));
         }
@@ -157,6 +215,9 @@ impl Problem {
             level: fields.level,
             permit_torch: fields.permit_torch,
             distributions,
+            gradients: fields.gradients,
+            strides: fields.strides,
+            aliasing: fields.aliasing,
             workloads: fields.workloads,
             tolerance: fields.tolerance,
             folder,
@@ -205,6 +266,19 @@ source = "KernelBench"
     }
 
     #[test]
+    fn gradients_strides_and_aliasing_are_off_unless_a_problem_permits_them() {
+        let plain = load(GOOD).unwrap();
+        assert!(!plain.gradients.any() && !plain.strides && !plain.aliasing);
+        let with = |keys: &str| load(&format!("{keys}\n{GOOD}")).unwrap();
+        assert!(!with("gradients = false").gradients.any());
+        assert_eq!(with("gradients = true").gradients, Gradients::All(true));
+        let named = with("gradients = [\"x\", \"norm.weight\"]\nstrides = true\naliasing = true");
+        let names = ["x", "norm.weight"].map(str::to_owned).to_vec();
+        assert_eq!(named.gradients, Gradients::Of(names));
+        assert!(named.gradients.any() && named.strides && named.aliasing);
+    }
+
+    #[test]
     fn each_mistake_is_named() {
         for (from, to, part) in [
             ("\"module\"", "\"kernel\"", "kind"),
@@ -214,6 +288,15 @@ source = "KernelBench"
             ("absolute = 1e-4", "absolute = 7.0", "float32"),
             ("\"KernelBench\"", "\" \"", "source"),
             ("title", "tittle", "tittle"),
+            ("level = 1", "level = 1\ngradients = []", "names nothing"),
+            ("level = 1", "level = 1\ngradients = [\"x\", \"x\"]", "`x`"),
+            ("level = 1", "level = 1\ngradients = [\"\"]", "empty"),
+            (
+                "level = 1",
+                "level = 1\ngradients = 3",
+                "list of names of inputs",
+            ),
+            ("level = 1", "level = 1\nstrides = \"yes\"", "strides"),
         ] {
             let error = load(&GOOD.replacen(from, to, 1)).unwrap_err();
             assert!(error.to_string().contains(part), "{error}");
@@ -234,7 +317,7 @@ source = "KernelBench"
             assert!(has("solution_cpp.py") || has("solution_triton.py"));
             levels[usize::from(problem.level)] += 1;
         }
-        assert_eq!(levels, [0, 12, 9, 8, 0]);
-        assert!(in_cpp >= 16, "only {in_cpp} solutions in C++");
+        assert_eq!(levels, [0, 12, 10, 8, 0]);
+        assert!(in_cpp >= 17, "only {in_cpp} solutions in C++");
     }
 }

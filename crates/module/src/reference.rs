@@ -51,14 +51,40 @@ impl Place {
     }
 }
 
+/// A gradient in shared memory.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Gradient {
+    /// The input or the parameter.
+    pub name: String,
+    /// Where the candidate's process puts it.
+    #[serde(flatten)]
+    pub place: Place,
+}
+
+/// The form of inputs that `get_inputs` gives: dense tensors, each its own.
+pub(crate) const DENSE: &str = "dense";
+/// The form in which one tensor stands for several inputs.
+pub(crate) const ALIASED: &str = "aliased";
+
 /// Where the tensors of a workload lie.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Layout {
     pub outputs: Vec<Place>,
     pub expected: Vec<Place>,
+    /// The gradients that the problem asks for.
+    #[serde(default)]
+    pub gradients: Vec<Gradient>,
+    /// Their expected values; only the eager process has these.
+    #[serde(default)]
+    pub expected_gradients: Vec<Place>,
+    /// The forms besides [`DENSE`] in which inputs may lie in memory.
+    #[serde(default)]
+    pub forms: Vec<String>,
     /// Where the parameters begin; the inputs end before.
     pub parameters_at: u64,
-    /// Where the outputs begin; the parameters end before.
+    /// Where the upstream gradients begin, and after them the room for inputs of other forms; the parameters end before.
+    pub upstream_at: u64,
+    /// Where the outputs begin, and the gradients after them.
     pub outputs_at: u64,
     /// Where the expected results begin; only the eager process has these.
     pub expected_at: u64,
@@ -70,6 +96,13 @@ impl Layout {
     /// The bytes that each call must write: all results.
     pub fn written_bytes(&self) -> u64 {
         self.outputs.iter().map(Place::bytes).sum()
+    }
+
+    /// The length of all results in memory, without the gradients behind them.
+    pub fn results_length(&self) -> usize {
+        let gradients = self.gradients.first();
+        let end = gradients.map_or(self.expected_at, |gradient| gradient.place.offset);
+        end.saturating_sub(self.outputs_at) as usize
     }
 }
 
@@ -85,12 +118,12 @@ pub(crate) struct Loaded {
     pub init: Value,
 }
 
-/// The expected results of the present inputs, besides the values in memory.
+/// The expected results or gradients of the present inputs, besides the values in memory.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Expected {
-    /// Largest error of the eager module, by output.
+    /// Largest error of the eager module, by output or gradient.
     pub eager_error: Vec<f64>,
-    /// Root mean square of the values, by output.
+    /// Root mean square of the values, by output or gradient.
     pub scale: Vec<f64>,
     /// True if all values are finite.
     pub finite: bool,
@@ -172,6 +205,9 @@ impl Reference {
             "do": "load",
             "reference": problem.reference(),
             "constants": workload.constants,
+            "gradients": problem.gradients,
+            "strides": problem.strides,
+            "aliasing": problem.aliasing,
             "seed": 0,
         }))?;
         let places = answer["layout"].take();
@@ -189,10 +225,15 @@ impl Reference {
         })
     }
 
-    /// Makes inputs of a distribution in the shared memory.
-    pub fn make_inputs(&mut self, seed: u64, distribution: &str) -> Result<(), Error> {
-        self.ask(json!({"do": "make_inputs", "seed": seed, "distribution": distribution}))
-            .map(drop)
+    /// Makes inputs of a distribution and a form in the shared memory, and the upstream gradients if the problem has any.
+    pub fn make_inputs(&mut self, seed: u64, distribution: &str, form: &str) -> Result<(), Error> {
+        self.ask(json!({
+            "do": "make_inputs",
+            "seed": seed,
+            "distribution": distribution,
+            "form": form,
+        }))
+        .map(drop)
     }
 
     /// Makes parameters in the shared memory and uses them.
@@ -208,7 +249,16 @@ impl Reference {
 
     /// Computes the expected results of the present inputs in float64, in the shared memory.
     pub fn expect(&mut self) -> Result<Expected, Error> {
-        let answer = self.ask(json!({"do": "expect"}))?;
+        self.figures("expect")
+    }
+
+    /// Computes the expected gradients of the present inputs and upstream gradients in float64, in the shared memory.
+    pub fn expect_gradients(&mut self) -> Result<Expected, Error> {
+        self.figures("expect_gradients")
+    }
+
+    fn figures(&mut self, order: &str) -> Result<Expected, Error> {
+        let answer = self.ask(json!({"do": order}))?;
         Expected::deserialize(&answer).map_err(|e| Error::Process {
             process: "the reference",
             detail: format!("its figures cannot be read: {e}"),
@@ -309,5 +359,36 @@ impl Drop for Reference {
     fn drop(&mut self) {
         let _may_be_gone = self.child.kill();
         let _ended = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_without_gradients_and_forms_has_none() {
+        let mut layout = json!({
+            "outputs": [{ "offset": 0, "shape": [3], "dtype": "float32" }],
+            "expected": [],
+            "parameters_at": 0,
+            "upstream_at": 0,
+            "outputs_at": 0,
+            "expected_at": 64,
+            "bytes": 64,
+        });
+        let plain = Layout::deserialize(&layout).expect("a layout");
+        assert!(plain.gradients.is_empty() && plain.forms.is_empty());
+        assert_eq!(plain.results_length(), 64);
+        layout["expected_at"] = json!(128);
+        layout["gradients"] =
+            json!([{ "name": "x", "input": 0, "offset": 64, "shape": [2, 3], "dtype": "float32" }]);
+        layout["forms"] = json!(["sliced", ALIASED]);
+        let found = Layout::deserialize(&layout).expect("a layout");
+        assert_eq!(found.gradients[0].name, "x");
+        assert_eq!(found.gradients[0].place.bytes(), 24);
+        assert_eq!(found.forms, ["sliced", ALIASED]);
+        // Gradients are no results that a timed call must write.
+        assert_eq!((found.written_bytes(), found.results_length()), (12, 64));
     }
 }

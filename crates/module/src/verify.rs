@@ -12,7 +12,7 @@ use crate::compare::{Output, POISON, compare};
 use crate::error::Error;
 use crate::outcome::Failure;
 use crate::problem::{Problem, Workload};
-use crate::reference::{Layout, Loaded, Reference};
+use crate::reference::{ALIASED, DENSE, Expected, Layout, Loaded, Place, Reference};
 use crate::worker::{SLOW, Stop, Worker};
 
 /// Longest call of a module whose kernels Triton's interpreter runs.
@@ -67,21 +67,68 @@ pub(crate) struct Bench {
     pub inductor: Option<Reference>,
 }
 
+/// The inputs of one call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lot<'a> {
+    /// The distribution of their values.
+    pub distribution: &'a str,
+    /// How they lie in memory: [`DENSE`] or another form of the workload.
+    pub form: &'a str,
+}
+
+impl<'a> Lot<'a> {
+    /// Dense inputs of a distribution.
+    pub fn dense(distribution: &'a str) -> Self {
+        Lot {
+            distribution,
+            form: DENSE,
+        }
+    }
+
+    /// Says in the detail of a failure which inputs it had.
+    fn name(self, stop: Stop) -> Stop {
+        match stop {
+            Stop::Candidate(mut failure) => {
+                let detail = &failure.detail;
+                failure.detail = match self.form {
+                    DENSE => format!("{detail} (inputs: {})", self.distribution),
+                    form => format!("{detail} (inputs: {}, {form})", self.distribution),
+                };
+                Stop::Candidate(failure)
+            }
+            ours => ours,
+        }
+    }
+}
+
 impl Bench {
-    /// Makes fresh inputs of a distribution, and fresh parameters if asked for. Returns the bytes of both.
+    /// Makes fresh dense inputs of a distribution, and fresh parameters if asked for. Returns the bytes of both.
     pub fn fresh(
         &mut self,
         rng: &mut ChaCha8Rng,
         distribution: &str,
         parameters: bool,
     ) -> Result<Vec<u8>, Error> {
+        self.make(rng, Lot::dense(distribution), parameters)?;
+        // Not more, since timed calls would find their inputs farther from the cores.
+        self.eager.arena.read(0, self.loaded.layout.upstream_at)
+    }
+
+    /// Makes fresh inputs and parameters. Returns the bytes of all that a candidate gets, also upstream gradients and inputs
+    /// of other forms.
+    fn fresh_lot(&mut self, rng: &mut ChaCha8Rng, lot: Lot) -> Result<Vec<u8>, Error> {
+        self.make(rng, lot, true)?;
+        self.eager.arena.read(0, self.loaded.layout.outputs_at)
+    }
+
+    fn make(&mut self, rng: &mut ChaCha8Rng, lot: Lot, parameters: bool) -> Result<(), Error> {
         // Python's generators take seeds below 2^63.
         let mut seed = || rng.random::<u64>() >> 1;
-        self.eager.make_inputs(seed(), distribution)?;
+        self.eager.make_inputs(seed(), lot.distribution, lot.form)?;
         if parameters {
             self.eager.make_parameters(seed(), true)?;
         }
-        self.eager.arena.read(0, self.loaded.layout.outputs_at)
+        Ok(())
     }
 }
 
@@ -97,12 +144,21 @@ pub(crate) fn build(worker: &mut Worker, bench: &Bench, state: &[u8]) -> Result<
         }),
         SLOW,
     )?;
+    give(worker, bench, DENSE)
+}
+
+/// Tells a process that has built the candidate's module where inputs and outputs lie, and the form of the inputs.
+fn give(worker: &mut Worker, bench: &Bench, form: &str) -> Result<(), Stop> {
+    let loaded = &bench.loaded;
     worker.ask(
         &json!({
             "do": "workload",
             "inputs": loaded.places["inputs"],
             "outputs": loaded.places["outputs"],
+            "upstream": loaded.places["upstream"],
+            "gradients": loaded.places["gradients"],
             "single": loaded.single,
+            "form": form,
         }),
         SLOW,
     )
@@ -115,7 +171,7 @@ pub(crate) fn prepare(arena: &Arena, layout: &Layout, state: &[u8]) -> Result<()
     arena.write(layout.outputs_at, &poison)
 }
 
-/// The bytes of all outputs that a call has left.
+/// The bytes of all outputs, and of all gradients behind them, that a call has left.
 pub(crate) fn outputs(worker: &Worker, bench: &Bench) -> Result<Vec<u8>, Error> {
     let layout = &bench.loaded.layout;
     worker.arena.read(layout.outputs_at, layout.expected_at)
@@ -132,14 +188,53 @@ pub(crate) fn inputs_are_whole(worker: &Worker, bench: &Bench, state: &[u8]) -> 
     Ok(())
 }
 
+/// Refuses a call that changed its inputs in any form, or the gradients of its results. Inputs of other forms and upstream
+/// gradients lie behind the parameters, of which the worker has copies.
+fn all_is_whole(worker: &Worker, bench: &Bench, state: &[u8]) -> Result<(), Stop> {
+    inputs_are_whole(worker, bench, state)?;
+    if worker.arena.read(0, state.len() as u64)? != state {
+        let detail = "the call changed its inputs, or the gradients of its results that it got";
+        return Err(Failure::new(CandidateFault::InputModified, detail).into());
+    }
+    Ok(())
+}
+
 /// Compares the outputs of a call on the present inputs of the eager process with its float64 results. Returns the
 /// largest error as a share of the permitted one.
 pub(crate) fn judge(problem: &Problem, bench: &mut Bench, outputs: &[u8]) -> Result<f64, Stop> {
     let expected = bench.eager.expect()?;
     let layout = &bench.loaded.layout;
+    let places = layout.outputs.iter().zip(&layout.expected);
+    let places: Vec<Compared> = places.map(|(to, exact)| (None, to, exact)).collect();
+    compare_all(problem, bench, &expected, &places, outputs)
+}
+
+/// Compares the gradients of a call on the present inputs of the eager process with its float64 gradients. Returns the
+/// largest error as a share of the permitted one.
+fn judge_gradients(problem: &Problem, bench: &mut Bench, outputs: &[u8]) -> Result<f64, Stop> {
+    let expected = bench.eager.expect_gradients()?;
+    let layout = &bench.loaded.layout;
+    let places = layout.gradients.iter().zip(&layout.expected_gradients);
+    let places: Vec<Compared> = places
+        .map(|(to, exact)| (Some(to.name.as_str()), &to.place, exact))
+        .collect();
+    compare_all(problem, bench, &expected, &places, outputs)
+}
+
+/// The name of a gradient (none for a result), where the candidate's values lie, and where the expected ones do.
+type Compared<'a> = (Option<&'a str>, &'a Place, &'a Place);
+
+fn compare_all(
+    problem: &Problem,
+    bench: &Bench,
+    expected: &Expected,
+    places: &[Compared],
+    outputs: &[u8],
+) -> Result<f64, Stop> {
+    let outputs_at = bench.loaded.layout.outputs_at;
     let mut worst: f64 = 0.0;
-    for (position, (output, place)) in layout.outputs.iter().zip(&layout.expected).enumerate() {
-        let begin = (output.offset - layout.outputs_at) as usize;
+    for (position, (gradient, output, place)) in places.iter().enumerate() {
+        let begin = (output.offset - outputs_at) as usize;
         let count = output.elements();
         let from = place.offset;
         let values = bench.eager.arena.read(from, from + 8 * count)?;
@@ -154,7 +249,11 @@ pub(crate) fn judge(problem: &Problem, bench: &mut Bench, outputs: &[u8]) -> Res
             tolerance: problem.tolerance.get(&output.dtype),
         });
         let named = |mut failure: Failure| {
-            failure.detail = format!("at {}: {}", bench.workload.name, failure.detail);
+            let (workload, detail) = (&bench.workload.name, &failure.detail);
+            failure.detail = match gradient {
+                None => format!("at {workload}: {detail}"),
+                Some(name) => format!("at {workload}: gradient of `{name}`: {detail}"),
+            };
             failure
         };
         worst = worst.max(one.map_err(named)?);
@@ -162,28 +261,69 @@ pub(crate) fn judge(problem: &Problem, bench: &mut Bench, outputs: &[u8]) -> Res
     Ok(worst)
 }
 
-/// One verified call with fresh parameters and inputs of a distribution.
+/// One verified call with fresh parameters and inputs.
 pub(crate) fn verified_call(
     worker: &mut Worker,
     problem: &Problem,
     bench: &mut Bench,
-    distribution: &str,
+    lot: Lot,
     patience: Patience,
     rng: &mut ChaCha8Rng,
 ) -> Result<f64, Stop> {
-    let state = bench.fresh(rng, distribution, true)?;
+    let state = bench.fresh_lot(rng, lot)?;
     prepare(&worker.arena, &bench.loaded.layout, &state)?;
     worker.ask(&json!({"do": "parameters"}), SLOW.min(patience.limit()))?;
     worker.call(patience.limit())?;
     let found = outputs(worker, bench)?;
-    inputs_are_whole(worker, bench, &state)?;
-    judge(problem, bench, &found).map_err(|stop| match stop {
-        Stop::Candidate(mut failure) => {
-            failure.detail = format!("{} (inputs: {distribution})", failure.detail);
-            Stop::Candidate(failure)
-        }
-        ours => ours,
-    })
+    all_is_whole(worker, bench, &state).map_err(|stop| lot.name(stop))?;
+    judge(problem, bench, &found).map_err(|stop| lot.name(stop))
+}
+
+/// One verified call with fresh parameters, inputs and upstream gradients that gives results and gradients.
+pub(crate) fn verified_gradients(
+    worker: &mut Worker,
+    problem: &Problem,
+    bench: &mut Bench,
+    lot: Lot,
+    patience: Patience,
+    rng: &mut ChaCha8Rng,
+) -> Result<f64, Stop> {
+    let state = bench.fresh_lot(rng, lot)?;
+    prepare(&worker.arena, &bench.loaded.layout, &state)?;
+    worker.ask(&json!({"do": "parameters"}), SLOW.min(patience.limit()))?;
+    worker.ask(&json!({"do": "gradients"}), patience.limit())?;
+    let found = outputs(worker, bench)?;
+    all_is_whole(worker, bench, &state).map_err(|stop| lot.name(stop))?;
+    let named = |stop| lot.name(stop);
+    let of_results = judge(problem, bench, &found).map_err(named)?;
+    let of_gradients = judge_gradients(problem, bench, &found).map_err(named)?;
+    Ok(of_results.max(of_gradients))
+}
+
+/// Verified calls on ordinary inputs that lie in memory in another form, also for gradients if the problem asks for them.
+/// The process gets dense inputs again afterwards.
+pub(crate) fn verified_form(
+    worker: &mut Worker,
+    problem: &Problem,
+    bench: &mut Bench,
+    form: &str,
+    patience: Patience,
+    rng: &mut ChaCha8Rng,
+) -> Result<f64, Stop> {
+    let lot = Lot {
+        distribution: "plain",
+        form,
+    };
+    give(worker, bench, form)?;
+    let mut worst = verified_call(worker, problem, bench, lot, patience, rng)?;
+    // The gradient of an input that stands for two would be a sum, which the reference does not compute.
+    if problem.gradients.any() && form != ALIASED {
+        worst = worst.max(verified_gradients(
+            worker, problem, bench, lot, patience, rng,
+        )?);
+    }
+    give(worker, bench, DENSE)?;
+    Ok(worst)
 }
 
 /// Refuses a candidate whose results are right although its extensions were replaced by functions without results, or its
@@ -197,7 +337,7 @@ pub(crate) fn knock_out(
 ) -> Result<(), Stop> {
     let state = bench.fresh(rng, "plain", true)?;
     build(worker, bench, &state)?;
-    match verified_call(worker, problem, bench, "plain", patience, rng) {
+    match verified_call(worker, problem, bench, Lot::dense("plain"), patience, rng) {
         Ok(_) => Err(Failure {
             fault: CandidateFault::SkippedWork,
             rule: Some("decoy".into()),

@@ -157,12 +157,13 @@ impl Worker {
         }
     }
 
-    /// Forks the process of a candidate; `triton` if it has kernels of Triton.
-    pub fn fork(&mut self, triton: bool) -> Result<(), Error> {
+    /// Forks the process of a candidate; `triton` if it has kernels of Triton, `gradients` if it is asked for gradients.
+    pub fn fork(&mut self, triton: bool, gradients: bool) -> Result<(), Error> {
         if self.lines.has_more() {
             return Err(self.broken("it answered without an order"));
         }
-        let answer = self.exchange(&json!({"do": "fork", "triton": triton}), PATIENT);
+        let order = json!({"do": "fork", "triton": triton, "gradients": gradients});
+        let answer = self.exchange(&order, PATIENT);
         match answer {
             Ok(answer) if answer["forked"] == json!(true) => Ok(()),
             _ => Err(self.broken("it did not fork")),

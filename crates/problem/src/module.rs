@@ -34,10 +34,39 @@ pub struct Module {
     /// The kinds of inputs on which candidates are verified; empty for all of them.
     #[serde(default)]
     pub distributions: Vec<String>,
+    /// The gradients that candidates must give: true for all, a list of names, or none.
+    #[serde(default)]
+    gradients: Option<toml::Value>,
+    /// True if inputs may be views with any strides.
+    #[serde(default)]
+    strides: bool,
+    /// True if one tensor may be several inputs.
+    #[serde(default)]
+    aliasing: bool,
     #[serde(rename = "workload")]
     workloads: Vec<Constants>,
     /// Tolerances by data type (`float32`).
     pub tolerance: BTreeMap<String, Tolerance>,
+}
+
+impl Module {
+    /// The names whose gradients are verified, for prompts; none for a module that is verified by its results alone.
+    fn gradients(&self) -> Option<String> {
+        match self.gradients.as_ref()? {
+            toml::Value::Boolean(true) => {
+                Some("all floating-point inputs and all parameters".to_owned())
+            }
+            toml::Value::Array(names) => {
+                let names: Vec<String> = names
+                    .iter()
+                    .filter_map(toml::Value::as_str)
+                    .map(|name| format!("`{name}`"))
+                    .collect();
+                Some(names.join(", "))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The constants of a workload.
@@ -240,6 +269,21 @@ pub(crate) fn facts(problem: &Problem, module: &Module) -> String {
         "Results: they are compared with a float64 run of `Model` on secret inputs ({kinds}). An element may differ from its value r by ({}), where rms is the root mean square of the result.",
         tolerances.join("; ")
     );
+    if let Some(names) = module.gradients() {
+        let _ = writeln!(
+            out,
+            "Gradients: those of {names} are compared alike, for secret gradients of the results. They are not timed. Give them by a class with the base `torch.autograd.Function` and the static methods `forward(ctx, …)` and `backward(ctx, …)`, which call the extension; `ModelNew.forward` calls its `apply`. `ctx` keeps tensors by `save_for_backward` and numbers as attributes."
+        );
+    }
+    let forms = match (module.strides, module.aliasing) {
+        (true, true) => {
+            "Inputs: they may be views with any strides, and one tensor may be several inputs."
+        }
+        (true, false) => "Inputs: they may be views with any strides.",
+        (false, true) => "Inputs: one tensor may be several inputs.",
+        (false, false) => return text,
+    };
+    let _ = writeln!(out, "{forms}");
     text
 }
 
@@ -367,6 +411,37 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("times as fast"), "{text}");
+    }
+
+    #[test]
+    fn the_prompt_says_which_gradients_and_which_forms_of_inputs_are_verified() {
+        let asked = |problem: &Problem| prompt::full(problem, problem.techniques, None);
+        let text = asked(&shipped("gated_silu"));
+        for part in [
+            "those of all floating-point inputs and all parameters are compared alike",
+            "`torch.autograd.Function`",
+            "views with any strides, and one tensor may be several inputs",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        let mut problem = shipped("softmax");
+        let text = asked(&problem);
+        assert!(
+            text.contains("Inputs: they may be views with any strides.\n"),
+            "{text}"
+        );
+        assert!(!text.contains("Gradients:"), "{text}");
+        let module = problem.module.as_mut().unwrap();
+        module.strides = false;
+        module.gradients = Some(toml::Value::Array(vec!["x".into(), "scale".into()]));
+        let text = asked(&problem);
+        assert!(
+            text.contains("those of `x`, `scale` are compared"),
+            "{text}"
+        );
+        assert!(!text.contains("Inputs:"), "{text}");
+        problem.module.as_mut().unwrap().gradients = Some(false.into());
+        assert!(!asked(&problem).contains("Gradients:"));
     }
 
     #[test]

@@ -2,4 +2,5 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod admission;
+mod module_forms;
 mod modules;

@@ -15,7 +15,7 @@ use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 
 /// The shipped softmax with one workload.
-fn problem() -> Problem {
+pub fn problem() -> Problem {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/modules/softmax");
     let mut problem = Problem::load(&folder).unwrap();
     problem.workloads.truncate(1);
@@ -30,7 +30,7 @@ const LIMITS: Limits = Limits {
     usable_log_se: 0.5,
 };
 
-fn options() -> Options {
+pub fn options() -> Options {
     Options {
         cores: Vec::new(),
         inductor: false,
@@ -42,7 +42,7 @@ fn options() -> Options {
 }
 
 /// The stages; none where Python with PyTorch is missing.
-fn open(problem: Problem) -> Option<ModuleStages> {
+pub fn open(problem: Problem) -> Option<ModuleStages> {
     match ModuleStages::open(problem, options()) {
         Ok(stages) => Some(stages),
         Err(why @ Error::Python { .. }) => {

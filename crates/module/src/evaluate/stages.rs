@@ -6,6 +6,7 @@ use super::{Evaluator, unprepared};
 use crate::error::Error;
 use crate::outcome::{NOT_VERIFIED, Outcome, TO_BE_TIMED, Verdict};
 use crate::package::Package;
+use crate::verify::Bench;
 use crate::worker::Stop;
 
 /// The work of one workload, and the time of the faster baseline.
@@ -65,7 +66,11 @@ impl Evaluator {
 
     /// Number of calls that a verification makes at least.
     pub fn calls(&self) -> usize {
-        self.benches.len() * self.problem.distributions.len()
+        let kinds = self.problem.distributions.len();
+        let dense = kinds * (1 + usize::from(self.problem.gradients.any()));
+        let forms = |bench: &Bench| bench.loaded.layout.forms.len().min(1);
+        let benches = self.benches.iter();
+        benches.map(|bench| dense + forms(bench)).sum()
     }
 
     /// Prepares all baselines, and counts and times the work of each workload.

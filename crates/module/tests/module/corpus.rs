@@ -41,9 +41,10 @@ fn check(file: &Path) -> Checked {
 }
 
 /// Checks many files in one process: a start takes a hundred times as long as a check. Prints a line for each. A file with a
-/// reference beside it is compared with that. A decoy is checked as for a problem that permits PyTorch's operators.
+/// reference beside it is compared with that. A decoy is checked as for a problem that permits PyTorch's operators, and files of `forms`
+/// and solutions of problems that ask for gradients are checked as for such problems.
 const CHECK_ALL: &str = "\
-import json, os, sys
+import json, os, re, sys
 sys.path.insert(0, sys.argv[1])
 from source_check import check
 def text(name):
@@ -54,7 +55,10 @@ for name in sys.argv[2:]:
     reference = text(beside) if os.path.exists(beside) else None
     source = text(name)
     permits_torch = source.startswith('# expect: decoy')
-    print(json.dumps(check(source, permits_torch=permits_torch, reference=reference)))
+    problem = os.path.join(os.path.dirname(name), 'problem.toml')
+    asks = os.path.exists(problem) and re.search('^gradients = (true|[[])', text(problem), re.M)
+    gradients = bool(asks) or os.path.basename(os.path.dirname(name)) == 'forms'
+    print(json.dumps(check(source, permits_torch=permits_torch, reference=reference, gradients=gradients)))
 ";
 
 pub fn check_all(files: &[PathBuf]) -> Vec<Checked> {
@@ -125,6 +129,54 @@ fn attacks_that_show_later_pass_the_check_of_sources() {
     for (file, checked) in later.iter().zip(check_all(&later)) {
         let found = &checked.refusals;
         assert!(found.is_empty(), "{}: {found:?}", file.display());
+    }
+}
+
+/// The outcomes of files of `forms` that only a run can show; the others name the rule by which their source is refused.
+const OF_A_RUN: [&str; 4] = [
+    "input_modified",
+    "verified",
+    "wrong_result",
+    "wrong_signature",
+];
+
+/// Programs for a problem that asks for gradients and permits strided and aliased inputs; crate `evaluate` runs those that are
+/// accepted here.
+#[test]
+fn programs_with_gradients_are_accepted_unless_they_name_a_rule() {
+    if !has_python() {
+        return;
+    }
+    let forms = files("tests/forms");
+    let mut seen = [0, 0];
+    for (file, checked) in forms.iter().zip(check_all(&forms)) {
+        let text = fs::read_to_string(file).unwrap();
+        let expected = text.lines().next().unwrap().strip_prefix("# expect: ");
+        let rule = checked.refusals.first().map(|r| r.rule.as_str());
+        let runs = expected.is_some_and(|e| OF_A_RUN.contains(&e));
+        let detail = &checked.refusals;
+        match runs {
+            true => assert_eq!(rule, None, "{}: {detail:?}", file.display()),
+            false => assert_eq!(rule, expected, "{}: {detail:?}", file.display()),
+        }
+        seen[usize::from(runs)] += 1;
+    }
+    assert!(seen[0] >= 18 && seen[1] >= 17, "{seen:?}");
+}
+
+/// A problem that asks for no gradients keeps the narrower list.
+#[test]
+fn a_function_with_a_gradient_needs_a_problem_that_asks_for_one() {
+    if !has_python() {
+        return;
+    }
+    for (name, rule) in [
+        ("honest_strides.py", "class"),
+        ("honest_recomputed.py", "import"),
+    ] {
+        let checked = check(&folder("tests/forms").join(name));
+        let found = checked.refusals.first().map(|r| r.rule.as_str());
+        assert_eq!(found, Some(rule), "{name}");
     }
 }
 

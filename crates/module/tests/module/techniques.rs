@@ -47,7 +47,7 @@ const IN_TRITON: [(&str, &str); 29] = [
 ];
 
 /// The techniques of each shipped solution in C++.
-const IN_CPP: [(&str, &str); 16] = [
+const IN_CPP: [(&str, &str); 17] = [
     ("argmax", "cache_blocking+simd+openmp+partial_sums"),
     ("cross_entropy", "simd+partial_sums"),
     ("cumsum", "unroll+simd+openmp+partial_sums+shared_memory"),
@@ -58,6 +58,7 @@ const IN_CPP: [(&str, &str); 16] = [
     ),
     ("embedding_bag", "simd+openmp"),
     ("expert_router", "openmp+fusion"),
+    ("gated_silu", "simd+fusion+shared_memory"),
     ("group_norm", "simd+openmp+partial_sums"),
     ("layernorm_gelu", "simd+partial_sums+fusion"),
     ("log_softmax", "simd+openmp+shared_memory"),

@@ -18,6 +18,7 @@ use crate::answer::{Answer, Answers, Source};
 use crate::error::Error;
 use crate::source::variants::Variants;
 
+pub(super) use spaces::share_of;
 use spaces::{Nest, Product, Space, Templated, Tuned};
 
 /// Proposes schedules and learns from their measured speed.

@@ -41,8 +41,8 @@ pub(super) trait Space: Send + Sync {
     fn outcome_seen(&mut self, source: &str, gflops: Option<f64>);
 }
 
-/// The task's share of its step's programs.
-fn share_of(task: &Task) -> Share {
+/// The part of the programs that a task of a step tries: no two tasks of a step try the same one.
+pub(in crate::source) fn share_of(task: &Task) -> Share {
     let all = Share::ALL;
     task.id.group().map_or(all, |number| Share {
         number,

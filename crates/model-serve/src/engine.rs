@@ -16,7 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
 use crate::refusal::Refusal;
-use crate::served::{self, Named, Served};
+use crate::served::{self, MOST_ADAPTERS, Named, Names, Served};
+
+/// The failure of a request whose adapter was unloaded before its turn came.
+const UNLOADED: &str = "the adapter was unloaded before the answer began";
 
 /// Time over which the rate of tokens is counted.
 const RATE_OVER: Duration = Duration::from_secs(1);
@@ -79,6 +82,21 @@ enum Command {
         seat: Arc<Seat>,
         reply: oneshot::Sender<Result<Vec<Scored>, String>>,
     },
+    Change(Change),
+}
+
+/// A change of the adapters, which is made while nothing is written.
+enum Change {
+    Load {
+        adapter: Named,
+        /// It may take the place of an adapter of its name.
+        replaces: bool,
+        reply: oneshot::Sender<Result<(), Refusal>>,
+    },
+    Unload {
+        name: String,
+        reply: oneshot::Sender<Result<(), Refusal>>,
+    },
 }
 
 /// An open answer, or a request whose prompts are scored. Dropping it ends the answer.
@@ -122,7 +140,7 @@ impl Engine {
         let thread = thread.spawn(move || {
             let _guard = guard;
             match Opened::open(models) {
-                Ok(own) => {
+                Ok(mut own) => {
                     if opened.send(Ok(own.served.clone())).is_ok() {
                         own.work(&inbox, &flag, &counters);
                     }
@@ -203,6 +221,30 @@ impl Engine {
         Ok(all)
     }
 
+    /// Serves an adapter from now on, once the answers under way have ended. Requests that come meanwhile wait.
+    ///
+    /// # Errors
+    /// If its name is taken, there are too many, it does not fit the model, or the thread has ended.
+    pub async fn load(&self, adapter: Named, replaces: bool) -> Result<(), Refusal> {
+        let (reply, done) = oneshot::channel();
+        self.tell(Command::Change(Change::Load {
+            adapter,
+            replaces,
+            reply,
+        }))?;
+        done.await.unwrap_or_else(|_| Err(Refusal::stopping()))
+    }
+
+    /// Forgets an adapter, once the answers under way have ended.
+    ///
+    /// # Errors
+    /// If there is none of this name, or the thread has ended.
+    pub async fn unload(&self, name: String) -> Result<(), Refusal> {
+        let (reply, done) = oneshot::channel();
+        self.tell(Command::Change(Change::Unload { name, reply }))?;
+        done.await.unwrap_or_else(|_| Err(Refusal::stopping()))
+    }
+
     fn tell(&self, command: Command) -> Result<(), Refusal> {
         let told = self.commands.as_ref().map(|inbox| inbox.send(command));
         match told {
@@ -228,7 +270,10 @@ impl Drop for Engine {
 /// The models, on their thread.
 struct Opened {
     served: Served,
-    models: Vec<Model>,
+    /// By their numbers; the first is the model itself.
+    models: Vec<(usize, Model)>,
+    /// The number of the next adapter.
+    next: usize,
     bounds: Bounds,
 }
 
@@ -241,15 +286,16 @@ impl Opened {
         let vocabulary = u32::try_from(model.config().vocab_size)?;
         let (names, models) = served::models(given.name, model, &given.adapters)?;
         Ok(Self {
+            next: models.len(),
             served: Served {
-                names,
+                names: Names::of(names),
                 tokenizer: Arc::new(tokenizer),
                 longest: given
                     .longest
                     .map_or(positions, |longest| longest.min(positions)),
                 vocabulary,
             },
-            models,
+            models: models.into_iter().enumerate().collect(),
             bounds: Bounds {
                 rows: given.rows,
                 cache_bytes: given.cache_bytes.unwrap_or(suits.cache_bytes),
@@ -258,8 +304,83 @@ impl Opened {
     }
 
     /// Works until the engine is dropped.
-    fn work(&self, inbox: &Receiver<Command>, ending: &AtomicBool, metrics: &Metrics) {
-        let lanes = self.models.iter().map(|model| Lane {
+    fn work(&mut self, inbox: &Receiver<Command>, ending: &AtomicBool, metrics: &Metrics) {
+        let mut next = 0;
+        while let Some(change) = self.write(inbox, ending, metrics, &mut next) {
+            match change {
+                Change::Load {
+                    adapter,
+                    replaces,
+                    reply,
+                } => {
+                    let _gone = reply.send(self.load(&adapter, replaces));
+                }
+                Change::Unload { name, reply } => {
+                    let _gone = reply.send(self.unload(&name));
+                }
+            }
+        }
+    }
+
+    fn load(&mut self, adapter: &Named, replaces: bool) -> Result<(), Refusal> {
+        let names = &self.served.names;
+        let known = names.number(&adapter.name);
+        if known == Some(Names::OWN) || (known.is_some() && !replaces) {
+            let message = format!(
+                "there is a model {} here already; give the adapter another name, or send `load_inplace`: true for an adapter",
+                adapter.name
+            );
+            return Err(Refusal::invalid("lora_name", message));
+        }
+        if known.is_none() && self.models.len() > MOST_ADAPTERS {
+            let message =
+                format!("the service has {MOST_ADAPTERS} adapters, the most it takes; unload one");
+            return Err(Refusal::invalid("lora_name", message));
+        }
+        let Some((_, model)) = self.models.first() else {
+            return Err(Refusal::failed("the service has lost its model"));
+        };
+        let adapted = served::adapted(model, &adapter.folder)
+            .map_err(|error| Refusal::invalid("lora_path", words(error)))?;
+        if let Some(known) = known {
+            self.forget(known);
+        }
+        self.models.push((self.next, adapted));
+        self.served.names.add(self.next, adapter.name.clone());
+        self.next += 1;
+        Ok(())
+    }
+
+    fn unload(&mut self, name: &str) -> Result<(), Refusal> {
+        match self.served.names.number(name) {
+            None => Err(Refusal::no_model(name, &self.served.names.list())),
+            Some(Names::OWN) => {
+                let message = "this is the model itself and no adapter; stop the service instead";
+                Err(Refusal::invalid("lora_name", message))
+            }
+            Some(number) => {
+                self.forget(number);
+                Ok(())
+            }
+        }
+    }
+
+    fn forget(&mut self, number: usize) {
+        self.served.names.remove(number);
+        self.models.retain(|(known, _)| *known != number);
+    }
+
+    /// Writes answers until the engine is dropped, or until the adapters change: then nothing is being written. `next` is the
+    /// id of the next request.
+    fn write(
+        &self,
+        inbox: &Receiver<Command>,
+        ending: &AtomicBool,
+        metrics: &Metrics,
+        next: &mut usize,
+    ) -> Option<Change> {
+        let lanes = self.models.iter().map(|(number, model)| Lane {
+            number: *number,
             model,
             eos: self.served.tokenizer.eos(),
             bounds: self.bounds,
@@ -268,28 +389,34 @@ impl Opened {
             places: HashMap::new(),
         });
         let mut lanes: Vec<Lane<'_>> = lanes.collect();
-        let mut next = 0;
         let mut rate = Rate::new();
+        // Once a change waits, later commands wait behind it.
+        let mut change = None;
         loop {
             if lanes.iter().all(|lane| lane.places.is_empty()) {
                 metrics.writes(0);
                 metrics.rate(0.0);
+                if change.is_some() {
+                    return change;
+                }
                 let Ok(command) = inbox.recv() else {
-                    return;
+                    return None;
                 };
                 rate = Rate::new();
-                take(command, &mut lanes, &mut next);
+                change = take(command, &mut lanes, next);
             }
-            while let Ok(command) = inbox.try_recv() {
+            while change.is_none()
+                && let Ok(command) = inbox.try_recv()
+            {
                 let is_score = matches!(command, Command::Score { .. });
-                take(command, &mut lanes, &mut next);
+                change = take(command, &mut lanes, next);
                 // Prompts to score may come as fast as they are scored, and answers have to go on between them.
                 if is_score {
                     break;
                 }
             }
             if ending.load(Ordering::Relaxed) {
-                return;
+                return None;
             }
             let written: u64 = lanes.iter_mut().map(Lane::step).sum();
             metrics.wrote(written);
@@ -315,11 +442,15 @@ fn check_template(tokenizer: &Tokenizer) -> Result<()> {
     }
 }
 
-fn take(command: Command, lanes: &mut [Lane<'_>], next: &mut usize) {
+/// Takes a command. A change of the adapters is given back: it has to wait until nothing is written.
+fn take(command: Command, lanes: &mut [Lane<'_>], next: &mut usize) -> Option<Change> {
     match command {
         Command::Write(order) => {
-            if let Some(lane) = lanes.get_mut(order.model) {
-                lane.join(order, next);
+            match lanes.iter_mut().find(|lane| lane.number == order.model) {
+                Some(lane) => lane.join(order, next),
+                None => {
+                    let _gone = order.pieces.send(Piece::Failed(UNLOADED.to_owned()));
+                }
             }
         }
         Command::Score {
@@ -329,14 +460,18 @@ fn take(command: Command, lanes: &mut [Lane<'_>], next: &mut usize) {
             seat: _seat,
             reply,
         } => {
-            if let Some(lane) = lanes.get(model)
-                && !reply.is_closed()
-            {
-                let scored = lane.model.score_prompt(&ids, top);
-                let _gone = reply.send(scored.map_err(words));
+            let lane = lanes.iter().find(|lane| lane.number == model);
+            if !reply.is_closed() {
+                let scored = match lane {
+                    Some(lane) => lane.model.score_prompt(&ids, top).map_err(words),
+                    None => Err(UNLOADED.to_owned()),
+                };
+                let _gone = reply.send(scored);
             }
         }
+        Command::Change(change) => return Some(change),
     }
+    None
 }
 
 fn words(error: flopsmith_policy::Error) -> String {
@@ -345,6 +480,7 @@ fn words(error: flopsmith_policy::Error) -> String {
 
 /// One model and the answers that it writes.
 struct Lane<'a> {
+    number: usize,
     model: &'a Model,
     eos: &'a [u32],
     bounds: Bounds,

@@ -349,9 +349,9 @@ mod tests {
         let target = place.path().join("adapters").join("run-v1-0123abcd");
         std::fs::create_dir_all(target.with_extension("part")).unwrap();
         super::adapter(&origin, &target, &adapter()).unwrap();
-        let mut names: Vec<_> = std::fs::read_dir(&target)
+        let mut names: Vec<String> = std::fs::read_dir(&target)
             .unwrap()
-            .map(|entry| entry.unwrap().file_name())
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         names.sort();
         assert_eq!(names, [ADAPTER_CONFIG, ADAPTER]);

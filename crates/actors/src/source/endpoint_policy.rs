@@ -34,6 +34,8 @@ struct Loaded {
     version: PolicyVersion,
     /// The name by which requests choose them.
     name: String,
+    /// Their folder, as the server sees it.
+    path: String,
 }
 
 /// Asks a server for samples that are trained on.
@@ -198,6 +200,32 @@ impl EndpointPolicySource {
     }
 }
 
+/// Makes the server load the weights of a version.
+async fn load(
+    client: &Client,
+    context: &Context,
+    server: &str,
+    adapter: &Loaded,
+) -> Result<(), Error> {
+    let Loaded {
+        version,
+        name,
+        path,
+    } = adapter;
+    if let Err(error) = client.load_adapter(name, path).await {
+        let why = format!(
+            "{server} did not load the adapter of policy version {} from {path}: {}; {TO_LOAD}",
+            version.0,
+            words(&error)
+        );
+        context.note_asked(|asked| asked.trouble.clone_from(&why));
+        return Err(Error::Generator(why));
+    }
+    tracing::info!(name, "the endpoint has loaded an adapter");
+    context.note_asked(|asked| asked.trouble.clear());
+    Ok(())
+}
+
 /// The name of a version's adapter. It has a part of the weights' digest, because a run that went back to an earlier state
 /// may have other weights of the same version.
 fn name_of(run: &RunId, version: PolicyVersion, weights: &ArtifactRef) -> String {
@@ -276,21 +304,14 @@ impl Source for EndpointPolicySource {
                 path: folder,
                 source,
             })?;
-        let there = format!("{}/{name}", self.there.trim_end_matches('/'));
-        if let Err(error) = self.client.load_adapter(&name, &there).await {
-            let why = format!(
-                "{} did not load the adapter of policy version {} from {there}: {}; {TO_LOAD}",
-                self.name,
-                version.0,
-                words(&error)
-            );
-            self.context
-                .note_asked(|asked| asked.trouble.clone_from(&why));
-            return Err(Error::Generator(why));
-        }
-        tracing::info!(name, "the endpoint has loaded an adapter");
-        self.context.note_asked(|asked| asked.trouble.clear());
-        self.loaded = Some(Loaded { version, name });
+        let path = format!("{}/{name}", self.there.trim_end_matches('/'));
+        let adapter = Loaded {
+            version,
+            name,
+            path,
+        };
+        load(&self.client, &self.context, &self.name, &adapter).await?;
+        self.loaded = Some(adapter);
         self.tidy(version).await;
         Ok(())
     }
@@ -301,11 +322,12 @@ impl Source for EndpointPolicySource {
         tasks: &[Task],
         answers: &Answers,
     ) -> Result<(), Error> {
-        let Some(Loaded { version, name }) = self.loaded.clone() else {
+        let Some(adapter) = self.loaded.clone() else {
             return Err(Error::Generator(
                 "the learner has published no policy version yet".into(),
             ));
         };
+        let version = adapter.version;
         if let Some(step) = tasks.iter().map(|task| task.step).max() {
             self.draws.advance(step)?;
         }
@@ -336,7 +358,7 @@ impl Source for EndpointPolicySource {
                 asks.push(Draw {
                     problem: task.id.to_string(),
                     number: sample,
-                    model: name.clone(),
+                    model: adapter.name.clone(),
                     prompt: Prompt::Ids(place.prompt.clone()),
                     sampling: sampling.clone(),
                     stop: stop.clone(),
@@ -354,13 +376,22 @@ impl Source for EndpointPolicySource {
             draws: &mut self.draws,
             context: &self.context,
             answers,
+            refused: Some(Vec::new()),
             is_answered: false,
             unanswered: None,
             failed: None,
         };
         self.client
-            .draw_all(asks, |draw, drawn| taking.take(&draw, drawn))
+            .draw_all(asks, |draw, drawn| taking.take(draw, drawn))
             .await;
+        // A server that was started again has forgotten its adapters.
+        let refused = taking.refused.take().unwrap_or_default();
+        if taking.failed.is_none() && !refused.is_empty() {
+            load(&self.client, &self.context, &self.name, &adapter).await?;
+            self.client
+                .draw_all(refused, |draw, drawn| taking.take(draw, drawn))
+                .await;
+        }
         let Taking {
             is_answered,
             unanswered,
@@ -398,6 +429,8 @@ struct Taking<'a> {
     draws: &'a mut Draws,
     context: &'a Context,
     answers: &'a Answers,
+    /// Requests whose adapter the server does not have, as long as they can be sent again.
+    refused: Option<Vec<Draw>>,
     is_answered: bool,
     /// The last reason for which there is no sample.
     unanswered: Option<String>,
@@ -405,7 +438,7 @@ struct Taking<'a> {
 }
 
 impl Taking<'_> {
-    fn take(&mut self, draw: &Draw, drawn: Result<Drawn, Refusal>) -> ControlFlow<()> {
+    fn take(&mut self, draw: Draw, drawn: Result<Drawn, Refusal>) -> ControlFlow<()> {
         let Some(place) = self.places.get(&draw.problem) else {
             return ControlFlow::Continue(());
         };
@@ -437,6 +470,12 @@ impl Taking<'_> {
             }
             Ok(Err(why)) => self.lack(at, draw.number, why),
             Err(error) => match error.reason() {
+                Some(Reason::Denied) if self.refused.is_some() => {
+                    if let Some(refused) = &mut self.refused {
+                        refused.push(draw);
+                    }
+                    ControlFlow::Continue(())
+                }
                 Some(reason) => {
                     if reason == Reason::Budget {
                         // Before the outcome, which may end the step.

@@ -66,12 +66,11 @@ pub struct EndpointPolicySource {
 
 impl EndpointPolicySource {
     /// A source of the run's endpoint, which serves the model of this shape. `write` writes the weights of a version into a
-    /// folder that may exist. Asks the server for one token, to find out whether its samples can be trained on.
+    /// folder that may exist.
     ///
     /// # Errors
-    /// The settings name no endpoint, its URL or key cannot be used, files of the run's folder fail, or the server's
-    /// answers cannot be trained on.
-    pub async fn open(
+    /// The settings name no endpoint, its URL or key cannot be used, or files of the run's folder fail.
+    pub fn open(
         context: &Arc<Context>,
         config: &Config,
         tokenizer: Tokenizer,
@@ -95,7 +94,7 @@ impl EndpointPolicySource {
             config.max_position_embeddings,
             generator,
         );
-        let source = Self {
+        Ok(Self {
             client,
             name,
             context: Arc::clone(context),
@@ -108,18 +107,17 @@ impl EndpointPolicySource {
             draws: Draws::open(context.folder.join(files::DRAWS), reach)?,
             missing: HashSet::new(),
             silent: 0,
-        };
-        source.probe(&endpoint.model).await?;
-        Ok(source)
+        })
     }
 
-    /// Asks for one token after a known text.
-    async fn probe(&self, model: &str) -> Result<(), Error> {
+    /// Asks for one token after a known text, to find out whether the server's samples can be trained on.
+    async fn probe(&self) -> Result<(), Error> {
         let generator = &self.context.settings.generator;
+        let endpoint = generator.endpoint.as_deref();
         let draw = Draw {
             problem: "probe".to_owned(),
             number: 0,
-            model: model.to_owned(),
+            model: endpoint.map(|e| e.model.clone()).unwrap_or_default(),
             prompt: Prompt::Text(PROBE.to_owned()),
             sampling: Sampling {
                 temperature: generator.temperature,
@@ -280,6 +278,10 @@ impl Place {
 impl Source for EndpointPolicySource {
     fn version(&self) -> Option<PolicyVersion> {
         self.loaded.as_ref().map(|loaded| loaded.version)
+    }
+
+    async fn begin(&mut self) -> Result<(), Error> {
+        self.probe().await
     }
 
     fn computes(&self) -> bool {

@@ -92,7 +92,9 @@ async fn open(context: &Arc<Context>) -> Result<EndpointPolicySource, Error> {
         std::fs::create_dir_all(target)?;
         std::fs::write(target.join("adapter_model.safetensors"), weights)
     });
-    soon(EndpointPolicySource::open(context, &config, tokenizer, write)).await
+    let mut source = EndpointPolicySource::open(context, &config, tokenizer, write)?;
+    soon(source.begin()).await?;
+    Ok(source)
 }
 
 async fn update(source: &mut EndpointPolicySource, world: &World, version: u64) -> Result<(), Error> {
@@ -279,8 +281,8 @@ async fn an_adapter_that_is_not_loaded_stops_the_generator_with_the_servers_word
     }
     assert!(context.asked().trouble.contains("rank 64"));
     assert_eq!(bodies(&server, LOAD).len(), 3);
-    // Nothing was sampled but the probe.
-    assert_eq!(bodies(&server, COMPLETIONS).len(), 1);
+    // Nothing was sampled but a probe here and one when the role began.
+    assert_eq!(bodies(&server, COMPLETIONS).len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -353,7 +353,7 @@ async fn endpoint_policy(
     })?;
     let write: Keep =
         Arc::new(move |target: &Path, weights: &[u8]| export::adapter(&origin, target, weights));
-    let source = EndpointPolicySource::open(context, &config, tokenizer, write).await?;
+    let source = EndpointPolicySource::open(context, &config, tokenizer, write)?;
     Ok(Box::new(source))
 }
 

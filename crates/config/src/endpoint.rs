@@ -423,7 +423,10 @@ mod tests {
             ("[price]\ninput = -1\noutput = 1", "no amount of money"),
             ("omit = [\"sed\"]", "did you mean `seed`?"),
             ("adapter_folder = \"\"", "line 3: `adapter_folder` is empty"),
-            ("adapter_path_there = \" \"", "`adapter_path_there` is empty"),
+            (
+                "adapter_path_there = \" \"",
+                "`adapter_path_there` is empty",
+            ),
             ("logprobs = \"processd\"", "did you mean `processed`?"),
         ] {
             let error = Endpoint::parse(&format!("{LEAST}{more}\n"), "e.toml").unwrap_err();

@@ -378,7 +378,8 @@ mod tests {
         let chat = r#"{"prompt_token_ids":[7,8],"choices":[{"index":0,"message":{"content":"ab"},"token_ids":[1,2],"logprobs":{"content":[{"logprob":-0.5},{"logprob":-0.25}]}}]}"#;
         assert_eq!(assembled(&[chat], false).unwrap().tokens, whole);
         // A list of another form is no list, and no fault of an answer whose tokens nobody needs.
-        let odd = r#"{"choices":[{"text":"ab","token_ids":["1"],"logprobs":{"token_logprobs":[null]}}]}"#;
+        let odd =
+            r#"{"choices":[{"text":"ab","token_ids":["1"],"logprobs":{"token_logprobs":[null]}}]}"#;
         let answer = assembled(&[odd], false).unwrap();
         assert_eq!(answer.tokens, Tokens::default());
         let two = r#"{"choices":[{"index":0,"text":"a"},{"index":1,"text":"b"}]}"#;

@@ -174,9 +174,15 @@ mod tests {
         assert!(loading.replaces);
         for (body, part) in [
             (json!({ "lora_path": "v1" }), "lora_name"),
-            (json!({ "lora_name": "a b", "lora_path": "v1" }), "lora_name"),
+            (
+                json!({ "lora_name": "a b", "lora_path": "v1" }),
+                "lora_name",
+            ),
             (json!({ "lora_name": "a" }), "lora_path"),
-            (json!({ "lora_name": "a", "lora_path": "../v1" }), "lora_path"),
+            (
+                json!({ "lora_name": "a", "lora_path": "../v1" }),
+                "lora_path",
+            ),
             (json!({ "lora_name": "a", "lora_path": 7 }), "lora_path"),
             (
                 json!({ "lora_name": "a", "lora_path": "v1", "more": 1 }),

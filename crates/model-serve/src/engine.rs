@@ -445,14 +445,12 @@ fn check_template(tokenizer: &Tokenizer) -> Result<()> {
 /// Takes a command. A change of the adapters is given back: it has to wait until nothing is written.
 fn take(command: Command, lanes: &mut [Lane<'_>], next: &mut usize) -> Option<Change> {
     match command {
-        Command::Write(order) => {
-            match lanes.iter_mut().find(|lane| lane.number == order.model) {
-                Some(lane) => lane.join(order, next),
-                None => {
-                    let _gone = order.pieces.send(Piece::Failed(UNLOADED.to_owned()));
-                }
+        Command::Write(order) => match lanes.iter_mut().find(|lane| lane.number == order.model) {
+            Some(lane) => lane.join(order, next),
+            None => {
+                let _gone = order.pieces.send(Piece::Failed(UNLOADED.to_owned()));
             }
-        }
+        },
         Command::Score {
             model,
             ids,

@@ -24,7 +24,8 @@ use crate::supervisor::words;
 
 /// The text by which a run finds out whether the server reads texts as the run's tokenizer does: words, numbers, blanks, and
 /// characters of several bytes.
-const PROBE: &str = "for (int i = 0; i < 1024; i += 8) {\n\tC[i] += 0.5 * a; // für ∑ \u{1f600}\n}\n";
+const PROBE: &str =
+    "for (int i = 0; i < 1024; i += 8) {\n\tC[i] += 0.5 * a; // für ∑ \u{1f600}\n}\n";
 
 const TO_LOAD: &str = "start vLLM with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True, and a --max-lora-rank of at least the adapter's rank, or `flopsmith model serve` with --adapter-folder; the server must see the folder (`generator.endpoint.adapter_folder`, `generator.endpoint.adapter_path_there`)";
 
@@ -136,11 +137,7 @@ impl EndpointPolicySource {
                 return Ok(());
             }
             Err(error) => {
-                let why = format!(
-                    "{} cannot be trained through: {}",
-                    self.name,
-                    words(&error)
-                );
+                let why = format!("{} cannot be trained through: {}", self.name, words(&error));
                 let passes = error.reason().is_none_or(Reason::is_passing);
                 return Err(match passes && !matches!(error, Refusal::Untrainable(_)) {
                     true => Error::Generator(why),
@@ -189,10 +186,11 @@ impl EndpointPolicySource {
         }
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten();
         for entry in entries.filter_map(Result::ok) {
+            let folder = entry.path();
             if is_old(&entry.file_name().to_string_lossy())
-                && let Err(error) = std::fs::remove_dir_all(entry.path())
+                && let Err(error) = std::fs::remove_dir_all(&folder)
             {
-                tracing::warn!(%error, folder = %entry.path().display(), "an old adapter stays");
+                tracing::warn!(%error, folder = %folder.display(), "an old adapter stays");
             }
         }
     }
@@ -495,8 +493,8 @@ impl Taking<'_> {
 
     /// The sample, if all of its tokens are the model's.
     fn known(&self, drawn: Drawn) -> Result<Drawn, String> {
-        let mut tokens = drawn.tokens.iter();
-        match tokens.find(|id| i64::from(**id) >= self.vocabulary) {
+        let is_foreign = |id: &u32| i64::from(*id) >= self.vocabulary;
+        match drawn.tokens.iter().copied().find(is_foreign) {
             Some(id) => Err(format!(
                 "the answer has token {id}, and the model has {} tokens",
                 self.vocabulary

@@ -97,7 +97,11 @@ async fn open(context: &Arc<Context>) -> Result<EndpointPolicySource, Error> {
     Ok(source)
 }
 
-async fn update(source: &mut EndpointPolicySource, world: &World, version: u64) -> Result<(), Error> {
+async fn update(
+    source: &mut EndpointPolicySource,
+    world: &World,
+    version: u64,
+) -> Result<(), Error> {
     let weights = format!("the weights of version {version}");
     let weights = world.store.put(weights.into_bytes()).await.unwrap();
     soon(source.update(PolicyVersion(version), &weights)).await
@@ -276,7 +280,11 @@ async fn an_adapter_that_is_not_loaded_stops_the_generator_with_the_servers_word
     // The supervisor starts the role again, up to its limit.
     assert!(!error.is_final(), "{error:?}");
     let words = error.to_string();
-    for part in ["policy version 1", "rank 64 is above the limit", "--enable-lora"] {
+    for part in [
+        "policy version 1",
+        "rank 64 is above the limit",
+        "--enable-lora",
+    ] {
         assert!(words.contains(part), "{words}");
     }
     assert!(context.asked().trouble.contains("rank 64"));

@@ -44,7 +44,9 @@ impl Client {
             load_inplace: true,
         };
         let body = serde_json::to_vec(&load).map_err(Error::Body)?;
-        let loaded = self.call("load_lora_adapter", Some(Bytes::from(body))).await;
+        let loaded = self
+            .call("load_lora_adapter", Some(Bytes::from(body)))
+            .await;
         let Err(error) = loaded else {
             return Ok(());
         };

@@ -311,7 +311,10 @@ mod tests {
             ..draw()
         };
         let few = of(&endpoint, &text);
-        assert_eq!((&few["prompt"], &few["stop"]), (&json!("int"), &json!(["}"])));
+        assert_eq!(
+            (&few["prompt"], &few["stop"]),
+            (&json!("int"), &json!(["}"]))
+        );
         assert_eq!(few.get("seed").or(few.get("stream_options")), None);
     }
 
@@ -329,7 +332,11 @@ mod tests {
             finished: None,
             ..answered()
         };
-        assert!(trainable(&draw(), untold, Amount::NOTHING).unwrap().finished);
+        assert!(
+            trainable(&draw(), untold, Amount::NOTHING)
+                .unwrap()
+                .finished
+        );
         type Break = fn(&mut Answered);
         let cases: [(Break, &str); 10] = [
             (|a| a.tokens.ids = None, "return_token_ids"),

@@ -103,9 +103,7 @@ fn stream(counted: u32) -> Act {
     Act::Stream(vec![
         piece(4, "null"),
         piece(5, r#""length""#),
-        format!(
-            r#"{{"choices":[],"usage":{{"prompt_tokens":3,"completion_tokens":{counted}}}}}"#
-        ),
+        format!(r#"{{"choices":[],"usage":{{"prompt_tokens":3,"completion_tokens":{counted}}}}}"#),
         "[DONE]".to_owned(),
     ])
 }

@@ -49,9 +49,8 @@ fn names(server: &Server) -> Vec<String> {
 #[test]
 fn an_adapter_is_loaded_replaced_and_forgotten() {
     let place = tempfile::tempdir().unwrap();
-    let [one, other] = [("one", 0.05), ("other", -0.2)].map(|(name, much)| {
-        write(place.path(), name, much)
-    });
+    let [one, other] =
+        [("one", 0.05), ("other", -0.2)].map(|(name, much)| write(place.path(), name, much));
     assert_ne!(own(&one), own(&other));
     let server = serving(place.path());
     assert_eq!(written(&server, "tiny"), own(&model()));

@@ -1,26 +1,29 @@
 //! The policy of a training behind an endpoint: a server that takes each version as an adapter and says which tokens it drew.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use flopsmith_endpoint::{Client, Draw, Drawn, Error as Refusal, Prompt, Reason};
+use flopsmith_endpoint::{Client, Draw, Error as Refusal, Prompt, Reason};
 use flopsmith_policy::{Config, Tokenizer};
-use flopsmith_problem::{Language, Problem};
+use flopsmith_problem::Problem;
 use flopsmith_protocol::{
     ArtifactRef, CandidateId, Outcome, PolicyVersion, RunId, Sampling, Task, Verdict,
 };
 
-use super::draws::{Draws, Kept};
+use super::draws::Draws;
 use super::endpoint::{MOST_SILENT, client};
 use super::reading::{Reading, failed, seed_of};
-use crate::answer::{Answer, Answers, Sampled, Source, problem_of};
+use crate::answer::{Answers, Source, problem_of};
 use crate::error::Error;
 use crate::node::Context;
 use crate::role::recorder::{Keep, files};
 use crate::supervisor::words;
+
+mod taking;
+
+use taking::{Place, Taking};
 
 /// The text by which a run finds out whether the server reads texts as the run's tokenizer does: words, numbers, blanks, and
 /// characters of several bytes.
@@ -252,26 +255,6 @@ fn difference(own: &[u32], theirs: &[u32]) -> String {
     )
 }
 
-/// A task whose samples are asked for.
-struct Place {
-    task: usize,
-    language: Language,
-    prompt: Vec<u32>,
-}
-
-impl Place {
-    /// The answer of a sample that the server drew.
-    fn answer(&self, reading: &Reading, kept: &Kept) -> Result<Answer, Error> {
-        let sampled = Sampled {
-            prompt: self.prompt.clone(),
-            tokens: kept.tokens.clone(),
-            logprobs: kept.logprobs.clone(),
-            finished: kept.finished,
-        };
-        reading.answer(sampled, self.language)
-    }
-}
-
 #[async_trait]
 impl Source for EndpointPolicySource {
     fn version(&self) -> Option<PolicyVersion> {
@@ -416,99 +399,6 @@ impl Source for EndpointPolicySource {
             _ => {}
         }
         Ok(())
-    }
-}
-
-/// Takes samples as they end.
-struct Taking<'a> {
-    tasks: &'a [Task],
-    version: PolicyVersion,
-    places: HashMap<String, Place>,
-    reading: &'a Reading,
-    vocabulary: i64,
-    draws: &'a mut Draws,
-    context: &'a Context,
-    answers: &'a Answers,
-    /// Requests whose adapter the server does not have, as long as they can be sent again.
-    refused: Option<Vec<Draw>>,
-    is_answered: bool,
-    /// The last reason for which there is no sample.
-    unanswered: Option<String>,
-    failed: Option<Error>,
-}
-
-impl Taking<'_> {
-    fn take(&mut self, draw: Draw, drawn: Result<Drawn, Refusal>) -> ControlFlow<()> {
-        let Some(place) = self.places.get(&draw.problem) else {
-            return ControlFlow::Continue(());
-        };
-        let at = place.task;
-        match drawn.map(|drawn| self.known(drawn)) {
-            Ok(Ok(drawn)) => {
-                let Drawn {
-                    tokens,
-                    logprobs,
-                    finished,
-                    ..
-                } = drawn;
-                let sample = (tokens, logprobs, finished);
-                let kept = Kept::new(&self.tasks[at], draw.number, self.version, sample);
-                let answer = place.answer(self.reading, &kept);
-                let done = answer.and_then(|answer| {
-                    self.draws.keep(kept)?;
-                    self.answers.take(at, draw.number, Ok(answer));
-                    Ok(())
-                });
-                self.is_answered = true;
-                match done {
-                    Ok(()) => ControlFlow::Continue(()),
-                    Err(error) => {
-                        self.failed = Some(error);
-                        ControlFlow::Break(())
-                    }
-                }
-            }
-            Ok(Err(why)) => self.lack(at, draw.number, why),
-            Err(error) => match error.reason() {
-                Some(Reason::Denied) if self.refused.is_some() => {
-                    if let Some(refused) = &mut self.refused {
-                        refused.push(draw);
-                    }
-                    ControlFlow::Continue(())
-                }
-                Some(reason) => {
-                    if reason == Reason::Budget {
-                        // Before the outcome, which may end the step.
-                        self.context.note_asked(|asked| asked.exhausted = true);
-                    }
-                    self.lack(at, draw.number, error.to_string())
-                }
-                None => {
-                    self.failed = Some(Error::Generator(words(&error)));
-                    ControlFlow::Break(())
-                }
-            },
-        }
-    }
-
-    /// The sample, if all of its tokens are the model's.
-    fn known(&self, drawn: Drawn) -> Result<Drawn, String> {
-        let is_foreign = |id: &u32| i64::from(*id) >= self.vocabulary;
-        match drawn.tokens.iter().copied().find(is_foreign) {
-            Some(id) => Err(format!(
-                "the answer has token {id}, and the model has {} tokens",
-                self.vocabulary
-            )),
-            None => Ok(drawn),
-        }
-    }
-
-    /// Hands over that there is no sample: a failure of the infrastructure, which no reward counts.
-    fn lack(&mut self, at: usize, sample: u32, why: String) -> ControlFlow<()> {
-        let why = format!("the endpoint gave no sample: {why}");
-        self.answers.take(at, sample, Err(why.clone()));
-        self.unanswered = Some(why);
-        ControlFlow::Continue(())
     }
 }
 

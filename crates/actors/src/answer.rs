@@ -111,6 +111,11 @@ pub trait Source: Send + Sync + 'static {
         None
     }
 
+    /// Finds out, before anything is asked of the source, whether it can answer.
+    async fn begin(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Takes new weights, where there is a policy.
     async fn update(&mut self, _: PolicyVersion, _: &ArtifactRef) -> Result<(), Error> {
         Ok(())

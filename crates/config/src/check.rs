@@ -9,6 +9,7 @@ use crate::algorithm::Algorithm;
 use crate::correction::Correction;
 use crate::device::Device;
 use crate::dtype::Dtype;
+use crate::endpoint_training;
 use crate::grpo::GrpoConfig;
 use crate::job::Job;
 use crate::ppo::PpoConfig;
@@ -306,9 +307,9 @@ pub fn check_training(settings: &Settings) -> Result<(), Usage> {
         ));
     }
     let generator = &settings.generator;
-    if !generator.kind.has_policy() {
+    if !generator.kind.can_train() {
         return Err(usage(format!(
-            "`generator.kind` is \"{}\", which has no model to train; set it to \"policy\", or run `flopsmith search`, which needs no model",
+            "`generator.kind` is \"{}\", which has no model to train; set it to \"policy\" or \"endpoint\", or run `flopsmith search`, which needs no model",
             generator.kind.name()
         )));
     }
@@ -326,12 +327,14 @@ pub fn check_training(settings: &Settings) -> Result<(), Usage> {
             "`generator.{cut}: samples that are trained on must be drawn from the whole distribution (top_p = 1, top_k = 0), because the learner compares their log-probabilities with uncut ones; to cut the tail where nothing is trained, set `generator.evaluation_top_p`"
         )));
     }
+    endpoint_training::check(settings)?;
     check_learner(settings)
 }
 
 /// Advice about settings that are permitted and do nothing beside others, one sentence each.
 pub fn warnings(settings: &Settings) -> Vec<String> {
     let mut found = unread_in_prompts(settings);
+    found.extend(endpoint_training::unread(settings));
     let unread = match settings.algorithm() {
         Algorithm::Grpo(_) => Vec::new(),
         Algorithm::Ppo(_) => unread_by_ppo(&settings.learner),

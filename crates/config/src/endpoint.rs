@@ -1,6 +1,6 @@
 //! Endpoints: servers of language models that answer chat completions in OpenAI's format.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -36,6 +36,16 @@ pub struct Endpoint {
     /// Fields that are not sent, for servers that refuse them. Default: none.
     #[serde(default)]
     pub omit: Vec<Field>,
+    /// Training only: the folder into which every version of the adapter is written for the server. Default: `adapters` in
+    /// the run's folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapter_folder: Option<PathBuf>,
+    /// Training only: the path by which the server finds the folder of the adapters. Default: the same path as here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapter_path_there: Option<String>,
+    /// Training only: the distribution to which the server's log-probabilities belong. Default `raw`.
+    #[serde(default, skip_serializing_if = "Logprobs::is_raw")]
+    pub logprobs: Logprobs,
     /// Limits on waiting.
     #[serde(default)]
     pub timeouts: Timeouts,
@@ -73,6 +83,23 @@ pub enum Field {
     Seed,
     /// The request to send the numbers of tokens at the end of a stream.
     StreamOptions,
+}
+
+/// The distribution to which a server's log-probabilities belong. Training needs that from which tokens are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Logprobs {
+    /// The model's own, before the temperature: the one from which tokens are drawn at temperature 1 only.
+    #[default]
+    Raw,
+    /// That from which tokens are drawn (vLLM with `--logprobs-mode processed_logprobs`).
+    Processed,
+}
+
+impl Logprobs {
+    fn is_raw(&self) -> bool {
+        *self == Logprobs::Raw
+    }
 }
 
 /// Limits on waiting for one request.
@@ -158,6 +185,9 @@ impl Endpoint {
             stream: true,
             token_limit: TokenLimit::default(),
             omit: Vec::new(),
+            adapter_folder: None,
+            adapter_path_there: None,
+            logprobs: Logprobs::default(),
             timeouts: Timeouts::default(),
             retries: Retries::default(),
             price: None,
@@ -226,6 +256,26 @@ impl Endpoint {
             return Err(usage(
                 "`key` is no name of an environment variable; write the name of the variable that holds the key, e.g. \"OPENAI_API_KEY\"",
             ));
+        }
+        for (name, is_empty) in [
+            (
+                "adapter_folder",
+                self.adapter_folder
+                    .as_deref()
+                    .is_some_and(|folder| folder.as_os_str().is_empty()),
+            ),
+            (
+                "adapter_path_there",
+                self.adapter_path_there
+                    .as_deref()
+                    .is_some_and(|path| path.trim().is_empty()),
+            ),
+        ] {
+            if is_empty {
+                return Err(usage(format!(
+                    "`{name}` is empty; name a folder, or leave it out"
+                )));
+            }
         }
         if !(1..=1024).contains(&self.concurrency) {
             return Err(usage(format!(
@@ -372,6 +422,12 @@ mod tests {
             ("[price]\ninput = 0.0000001\noutput = 1", "six digits"),
             ("[price]\ninput = -1\noutput = 1", "no amount of money"),
             ("omit = [\"sed\"]", "did you mean `seed`?"),
+            ("adapter_folder = \"\"", "line 3: `adapter_folder` is empty"),
+            (
+                "adapter_path_there = \" \"",
+                "`adapter_path_there` is empty",
+            ),
+            ("logprobs = \"processd\"", "did you mean `processed`?"),
         ] {
             let error = Endpoint::parse(&format!("{LEAST}{more}\n"), "e.toml").unwrap_err();
             assert!(error.0.contains(words), "{more}: {error}");

@@ -17,7 +17,7 @@ pub enum Job {
 impl Job {
     /// The once-per-run roles of such a run.
     pub fn roles(self, kind: GeneratorKind) -> impl Iterator<Item = Hosted> {
-        let trains = kind.has_policy() && self == Job::Train;
+        let trains = kind.can_train() && self == Job::Train;
         [Hosted::Archive, Hosted::Generator]
             .into_iter()
             .chain(trains.then_some(Hosted::Learner))

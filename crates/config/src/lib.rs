@@ -16,6 +16,7 @@ mod correction;
 mod device;
 mod dtype;
 pub mod endpoint;
+mod endpoint_training;
 mod grpo;
 mod job;
 mod kl_control;

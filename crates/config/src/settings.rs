@@ -264,10 +264,22 @@ impl Settings {
         }
     }
 
+    /// True if an endpoint draws the samples of a training with these settings: the learner has a model, and the generator
+    /// has none. Only an adapter is trained so.
+    pub fn trains_through_endpoint(&self) -> bool {
+        self.generator.kind == GeneratorKind::Endpoint && self.algorithm().lora().is_some()
+    }
+
+    /// True if a role of a run with these settings computes with a model.
+    pub fn has_models(&self) -> bool {
+        self.generator.kind.has_policy() || self.trains_through_endpoint()
+    }
+
     /// The device that the settings name for a role with a model; none for a role without one.
     pub fn device_of(&self, role: Hosted) -> Option<Device> {
         let named = match role {
             Hosted::Archive => return None,
+            Hosted::Generator if self.generator.kind == GeneratorKind::Endpoint => return None,
             Hosted::Learner => self.learner.device,
             Hosted::Generator => self.generator.device,
         };
@@ -521,7 +533,15 @@ impl GeneratorKind {
         }
     }
 
-    /// True if a model of this project writes the programs, so that it can be trained, exported and handed to nodes.
+    /// True if its samples may be trained on.
+    pub fn can_train(self) -> bool {
+        match self {
+            GeneratorKind::Policy | GeneratorKind::Endpoint => true,
+            GeneratorKind::Schedule | GeneratorKind::Agent => false,
+        }
+    }
+
+    /// True if a model of this process writes the programs, so that it can be handed to nodes.
     pub fn has_policy(self) -> bool {
         match self {
             GeneratorKind::Policy => true,

@@ -21,8 +21,13 @@ use crate::journal::{Entry, Event, Journal, Reason, Spending};
 use crate::key::Key;
 use crate::ledger::{Amount, Ledger, Limit, Limits, Refusal, Reservation};
 use crate::repetition::{Pace, Repetition};
-use crate::sending::Sender;
+use crate::sending::{Route, Sender};
 use crate::wire::{self, Answered, Usage};
+
+mod adapters;
+mod draws;
+
+pub use draws::{Draw, Drawn, Prompt};
 
 /// Longest words of a server that are kept, characters.
 const LONGEST_WORDS: usize = 300;
@@ -75,6 +80,18 @@ pub struct Client {
     elapsed_before: Duration,
     tell: Option<Tell>,
     pace: Mutex<Pace>,
+}
+
+/// A request that is sent until it is answered.
+struct Wanted<'a> {
+    /// The problem, or a task.
+    problem: &'a str,
+    /// Number of the answer to it.
+    number: u32,
+    route: Route,
+    body: Bytes,
+    /// The most that it can cost.
+    most: Amount,
 }
 
 /// A request under way. It leaves when it is dropped.
@@ -191,12 +208,32 @@ impl Client {
     /// # Errors
     /// The request failed for good, or the budget has no room for it.
     pub async fn ask(&self, ask: &Ask) -> Result<Reply, Error> {
+        let body = wire::body(&self.endpoint, &self.sampling, &ask.prompt, ask.seed);
+        // A token is at least one byte long.
+        let input = (ask.prompt.len() as u64).saturating_add(TEMPLATE_TOKENS);
+        let wanted = Wanted {
+            problem: &ask.problem,
+            number: ask.number,
+            route: Route::Chat,
+            body: Bytes::from(body.map_err(Error::Body)?),
+            most: self.most(input, self.sampling.max_tokens),
+        };
+        let (answered, amount) = self.send(&wanted).await?;
+        Ok(Reply {
+            text: answered.text,
+            finished: answered.finished,
+            amount,
+        })
+    }
+
+    /// Sends a request, once it may begin, until it is answered or has failed for good.
+    async fn send(&self, wanted: &Wanted<'_>) -> Result<(Answered, Amount), Error> {
         let _entered = self.enter().await?;
-        let reply = self.repeat(ask).await;
-        if reply.is_ok() {
+        let answered = self.repeat(wanted).await;
+        if answered.is_ok() {
             locked(&self.access).answer();
         }
-        reply
+        answered
     }
 
     /// Waits until a request may begin.
@@ -215,17 +252,15 @@ impl Client {
     }
 
     /// Sends a request until it is answered or has failed for good.
-    async fn repeat(&self, ask: &Ask) -> Result<Reply, Error> {
-        let body = wire::body(&self.endpoint, &self.sampling, &ask.prompt, ask.seed);
-        let body = Bytes::from(body.map_err(Error::Body)?);
-        let most = self.most(&ask.prompt);
+    async fn repeat(&self, wanted: &Wanted<'_>) -> Result<(Answered, Amount), Error> {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let (reservation, left) = self.reserve(ask, attempt, most).await?;
+            let (reservation, left) = self.reserve(wanted, attempt).await?;
             let whole = seconds(self.endpoint.timeouts.whole_seconds);
             let limit = left.map_or(whole, |left| left.min(whole));
-            let ended = match timeout(limit, self.sender.send(body.clone())).await {
+            let sent = self.sender.send(wanted.route, wanted.body.clone());
+            let ended = match timeout(limit, sent).await {
                 Ok(ended) => ended,
                 Err(_) if limit < whole => Err(Failure::costly(Reason::Budget, "its time is up")),
                 Err(_) => Err(Failure::costly(
@@ -234,8 +269,8 @@ impl Client {
                 )),
             };
             let failure = match ended {
-                Ok(answered) => return self.answered(ask, attempt, reservation, answered),
-                Err(failure) => self.failed(ask, attempt, reservation, failure)?,
+                Ok(answered) => return self.answered(wanted, attempt, reservation, answered),
+                Err(failure) => self.failed(wanted, attempt, reservation, failure)?,
             };
             if failure.reason == Reason::Budget {
                 return Err(Error::Budget("time"));
@@ -263,8 +298,8 @@ impl Client {
                 return Err(Error::Budget("time"));
             }
             self.tell(&Repetition {
-                problem: ask.problem.clone(),
-                number: ask.number,
+                problem: wanted.problem.to_owned(),
+                number: wanted.number,
                 attempt,
                 reason: failure.reason,
                 words: failure.words,
@@ -286,21 +321,19 @@ impl Client {
         }
     }
 
-    /// The most that a request for this prompt can cost. A token is at least one byte long.
-    fn most(&self, prompt: &str) -> Amount {
-        let input = (prompt.len() as u64).saturating_add(TEMPLATE_TOKENS);
-        let output = u64::from(self.sampling.max_tokens);
-        Amount::of(input, output, self.endpoint.price)
+    /// The most that a request with a prompt of so many tokens can cost.
+    fn most(&self, input: u64, max_tokens: u32) -> Amount {
+        Amount::of(input, u64::from(max_tokens), self.endpoint.price)
     }
 
     /// Reserves the most that a request may cost; waits while requests under way leave no room for it. Returns the time that
     /// the budget leaves, too.
     async fn reserve(
         &self,
-        ask: &Ask,
+        wanted: &Wanted<'_>,
         attempt: u32,
-        most: Amount,
     ) -> Result<(Reservation, Option<Duration>), Error> {
+        let most = wanted.most;
         loop {
             // Before the look into the books: a settlement after it wakes this task.
             let settled = self.settled.notified();
@@ -311,7 +344,7 @@ impl Client {
                     let mut books = self.books();
                     match books.ledger.reserve(most) {
                         Ok(reservation) => {
-                            let entry = self.entry(ask, attempt, Event::Reserved, most);
+                            let entry = self.entry(wanted, attempt, Event::Reserved, most);
                             (books.journal)(&entry).map_err(Error::Journal)?;
                             return Ok((reservation, left));
                         }
@@ -329,7 +362,7 @@ impl Client {
             let entry = Entry {
                 reason: Some(Reason::Budget),
                 detail: format!("the budget in {budget} has no room for another request"),
-                ..self.entry(ask, attempt, Event::Failed, Amount::NOTHING)
+                ..self.entry(wanted, attempt, Event::Failed, Amount::NOTHING)
             };
             (self.books().journal)(&entry).map_err(Error::Journal)?;
             return Err(Error::Budget(budget));
@@ -338,32 +371,28 @@ impl Client {
 
     fn answered(
         &self,
-        ask: &Ask,
+        wanted: &Wanted<'_>,
         attempt: u32,
         reservation: Reservation,
         answered: Answered,
-    ) -> Result<Reply, Error> {
+    ) -> Result<(Answered, Amount), Error> {
         let price = self.endpoint.price;
         let counted =
             |usage: Usage| Amount::of(usage.prompt_tokens, usage.completion_tokens, price);
         let amount = answered.usage.map_or(reservation.amount(), counted);
         let entry = Entry {
             assumed: answered.usage.is_none(),
-            served: answered.served.map(|served| self.shown(&served)),
-            ..self.entry(ask, attempt, Event::Answered, amount)
+            served: answered.served.as_deref().map(|served| self.shown(served)),
+            ..self.entry(wanted, attempt, Event::Answered, amount)
         };
         self.settle(reservation, &entry)?;
-        Ok(Reply {
-            text: answered.text,
-            finished: answered.finished,
-            amount,
-        })
+        Ok((answered, amount))
     }
 
     /// Settles a failed request, and returns the failure with words that may be shown.
     fn failed(
         &self,
-        ask: &Ask,
+        wanted: &Wanted<'_>,
         attempt: u32,
         reservation: Reservation,
         failure: Failure,
@@ -377,7 +406,7 @@ impl Client {
             assumed: failure.may_cost,
             reason: Some(failure.reason),
             detail: words.clone(),
-            ..self.entry(ask, attempt, Event::Failed, amount)
+            ..self.entry(wanted, attempt, Event::Failed, amount)
         };
         self.settle(reservation, &entry)?;
         Ok(Failure { words, ..failure })
@@ -393,10 +422,10 @@ impl Client {
         written.map_err(Error::Journal)
     }
 
-    fn entry(&self, ask: &Ask, attempt: u32, event: Event, amount: Amount) -> Entry {
+    fn entry(&self, wanted: &Wanted<'_>, attempt: u32, event: Event, amount: Amount) -> Entry {
         Entry {
-            problem: ask.problem.clone(),
-            number: ask.number,
+            problem: wanted.problem.to_owned(),
+            number: wanted.number,
             attempt,
             event,
             amount,

@@ -31,6 +31,9 @@ pub enum Error {
     /// The server refuses every request, so this one was not sent.
     #[error("the endpoint refused an earlier request")]
     Denied,
+    /// The server answered, and its answer cannot be trained on.
+    #[error("{0}")]
+    Untrainable(String),
     /// The request failed.
     #[error("{words} ({}, {attempts} sent)", .reason.name())]
     Failed {
@@ -50,6 +53,7 @@ impl Error {
             Error::Failed { reason, .. } => Some(*reason),
             Error::Budget(_) => Some(Reason::Budget),
             Error::Denied => Some(Reason::Denied),
+            Error::Untrainable(_) => Some(Reason::Malformed),
             Error::Url(_)
             | Error::NoKey(_)
             | Error::BadKey(_)

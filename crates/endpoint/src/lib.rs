@@ -2,7 +2,8 @@
 //! `transformers serve` and hosted models speak.
 //!
 //! [`Client::ask_all`] sends requests, several at a time, repeats those that failed by no fault of theirs, and hands over
-//! each answer as it ends. Decisions without IO are in modules of their own: [`ledger`] (budgets), [`backoff`]
+//! each answer as it ends. [`Client::draw_all`] does the same for samples that are trained on: token ids and log-probabilities
+//! of completions, from a server such as vLLM, which takes adapters at run time ([`Client::load_adapter`]). Decisions without IO are in modules of their own: [`ledger`] (budgets), [`backoff`]
 //! (waits), `access` (refusals of everything or of one request), `failure` (statuses), `repetition` (failures that users
 //! hear of), [`events`] (streams), [`wire`] (bodies).
 //!
@@ -36,7 +37,7 @@ mod wire;
 mod tests;
 
 pub use address::address;
-pub use client::{Ask, Client, Reply, Tell};
+pub use client::{Ask, Client, Draw, Drawn, Prompt, Reply, Tell};
 pub use error::Error;
 pub use journal::{Account, Entry, Event, Journal, Reason, Spending};
 pub use key::Key;

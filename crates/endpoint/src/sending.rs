@@ -8,7 +8,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Response, StatusCode, Url, redirect};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::address::{address, is_loopback};
+use crate::address::{COMPLETIONS, address, is_loopback, route};
 use crate::backoff;
 use crate::error::Error;
 use crate::failure::{self, Failure};
@@ -17,10 +17,22 @@ use crate::key::Key;
 use crate::reading::{self, Body};
 use crate::wire::{self, Answered};
 
+/// The routes that write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// The next turn of a conversation.
+    Chat,
+    /// The continuation of a text or of token ids.
+    Completions,
+}
+
 /// Sends requests to one server.
 pub(crate) struct Sender {
     http: reqwest::Client,
+    /// The base URL.
+    url: String,
     address: Url,
+    completions: Url,
     key: Option<Key>,
     timeouts: Timeouts,
     stream: bool,
@@ -44,6 +56,8 @@ impl Sender {
         }
         Ok(Self {
             http: http.build().map_err(Error::Http)?,
+            completions: route(&endpoint.url, COMPLETIONS)?,
+            url: endpoint.url.clone(),
             address,
             key,
             timeouts: endpoint.timeouts.clone(),
@@ -65,11 +79,15 @@ impl Sender {
     }
 
     /// Sends a request and reads its answer.
-    pub(crate) async fn send(&self, body: Bytes) -> Result<Answered, Failure> {
+    pub(crate) async fn send(&self, to: Route, body: Bytes) -> Result<Answered, Failure> {
         let timeouts = &self.timeouts;
+        let address = match to {
+            Route::Chat => &self.address,
+            Route::Completions => &self.completions,
+        };
         let mut request = self
             .http
-            .post(self.address.clone())
+            .post(address.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream")
             .body(body);
@@ -99,6 +117,34 @@ impl Sender {
         }
         let idle = seconds(timeouts.idle_seconds);
         Body::new(response, begins, idle).read(late).await
+    }
+
+    /// Calls a route that no model answers: by POST with a body, or by GET. Gives the beginning of what the server says.
+    pub(crate) async fn call(&self, path: &str, body: Option<Bytes>) -> Result<String, Failure> {
+        let refused = |error: Error| Failure::free(Reason::Refused, error.to_string());
+        let address = route(&self.url, path).map_err(refused)?;
+        let mut request = match body {
+            Some(body) => self
+                .http
+                .post(address)
+                .header(CONTENT_TYPE, "application/json")
+                .body(body),
+            None => self.http.get(address),
+        };
+        if let Some(key) = &self.key {
+            request = request.header(AUTHORIZATION, key.header());
+        }
+        let response = request.send().await.map_err(|error| {
+            let reason = match error.is_connect() {
+                true => Reason::Connection,
+                false => Reason::Cut,
+            };
+            Failure::free(reason, reading::chain(error))
+        })?;
+        match response.status().is_success() {
+            true => Ok(reading::beginning(response).await),
+            false => Err(self.refused(response).await),
+        }
     }
 
     /// The failure that an error of the server tells.

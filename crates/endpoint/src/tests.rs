@@ -12,6 +12,7 @@ use flopsmith_test_support::endpoint::{Act, ScriptedEndpoint};
 use super::*;
 
 mod access;
+mod adapters;
 mod books;
 
 const SECRET: &str = "sk-very-secret";

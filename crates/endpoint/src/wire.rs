@@ -4,6 +4,7 @@ use flopsmith_config::Endpoint;
 use flopsmith_config::endpoint::{Field, TokenLimit};
 use flopsmith_protocol::Sampling;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::journal::Reason;
 
@@ -87,13 +88,21 @@ struct Completion {
     usage: Option<Usage>,
     model: Option<String>,
     error: Option<serde_json::Value>,
+    // Chats say the prompt's tokens here, completions in their choices.
+    prompt_token_ids: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Choice {
+    index: Option<u64>,
     message: Option<Content>,
     delta: Option<Content>,
+    text: Option<String>,
     finish_reason: Option<String>,
+    // Values, because only answers that are trained on must have them in this form.
+    prompt_token_ids: Option<Value>,
+    token_ids: Option<Value>,
+    logprobs: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -101,8 +110,53 @@ struct Content {
     content: Option<String>,
 }
 
+/// The tokens of an answer, as far as a server says them in the form in which vLLM does.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tokens {
+    /// Of the prompt.
+    pub prompt: Option<Vec<u32>>,
+    /// Of the answer.
+    pub ids: Option<Vec<u32>>,
+    /// Log-probabilities of the answer's tokens.
+    pub logprobs: Option<Vec<f32>>,
+    /// True if there are several answers, so that these are tokens of all of them.
+    pub several: bool,
+}
+
+impl Tokens {
+    fn add(&mut self, choice: &Choice) {
+        self.several |= choice.index.is_some_and(|index| index > 0);
+        if let Some(ids) = choice.prompt_token_ids.as_ref().and_then(ids_of) {
+            self.prompt = Some(ids);
+        }
+        // Lists that cannot be read are left out: the numbers of ids and log-probabilities then differ.
+        if let Some(ids) = choice.token_ids.as_ref().and_then(ids_of) {
+            self.ids.get_or_insert_with(Vec::new).extend(ids);
+        }
+        if let Some(logprobs) = choice.logprobs.as_ref().and_then(logprobs_of) {
+            self.logprobs.get_or_insert_with(Vec::new).extend(logprobs);
+        }
+    }
+}
+
+fn ids_of(value: &Value) -> Option<Vec<u32>> {
+    let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
+    value.as_array()?.iter().map(id).collect()
+}
+
+/// Log-probabilities in the form of completions or in that of chats.
+fn logprobs_of(value: &Value) -> Option<Vec<f32>> {
+    let number = |value: &Value| value.as_f64().map(|number| number as f32);
+    if let Some(all) = value.get("token_logprobs").and_then(Value::as_array) {
+        return all.iter().map(number).collect();
+    }
+    let all = value.get("content").and_then(Value::as_array)?;
+    let of_token = |token: &Value| token.get("logprob").and_then(number);
+    all.iter().map(of_token).collect()
+}
+
 /// An answer of a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Answered {
     /// The text.
     pub text: String,
@@ -112,6 +166,8 @@ pub struct Answered {
     pub usage: Option<Usage>,
     /// The model, as the server names it.
     pub served: Option<String>,
+    /// Its tokens.
+    pub tokens: Tokens,
 }
 
 /// The fault of an answer.
@@ -140,6 +196,7 @@ pub struct Assembly {
     finish: Option<String>,
     usage: Option<Usage>,
     served: Option<String>,
+    tokens: Tokens,
     ended: bool,
 }
 
@@ -163,6 +220,10 @@ impl Assembly {
         }
         for choice in piece.choices {
             self.has_choice = true;
+            self.tokens.add(&choice);
+            if let Some(text) = &choice.text {
+                self.text.push_str(text);
+            }
             let content = choice.message.or(choice.delta);
             if let Some(text) = content.and_then(|content| content.content) {
                 self.text.push_str(&text);
@@ -170,6 +231,9 @@ impl Assembly {
             if choice.finish_reason.is_some() {
                 self.finish = choice.finish_reason;
             }
+        }
+        if let Some(ids) = piece.prompt_token_ids.as_ref().and_then(ids_of) {
+            self.tokens.prompt = Some(ids);
         }
         self.usage = piece.usage.or(self.usage);
         if piece.model.is_some() {
@@ -202,6 +266,7 @@ impl Assembly {
             finished: self.finish.map(|reason| reason != "length"),
             usage: self.usage,
             served: self.served,
+            tokens: self.tokens,
         })
     }
 }
@@ -227,7 +292,7 @@ pub fn was_read(error: &serde_json::Value) -> bool {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -293,6 +358,32 @@ mod tests {
             completion_tokens: 2,
         };
         assert_eq!(answer.usage, Some(usage));
+    }
+
+    #[test]
+    fn tokens_are_put_together_from_completions_and_chats() {
+        let whole = Tokens {
+            prompt: Some(vec![7, 8]),
+            ids: Some(vec![1, 2]),
+            logprobs: Some(vec![-0.5, -0.25]),
+            several: false,
+        };
+        let stream = [
+            r#"{"choices":[{"index":0,"text":"","prompt_token_ids":[7,8],"token_ids":[],"logprobs":null}]}"#,
+            r#"{"choices":[{"index":0,"text":"a","token_ids":[1],"logprobs":{"token_logprobs":[-0.5]}}]}"#,
+            r#"{"choices":[{"index":0,"text":"b","token_ids":[2],"logprobs":{"token_logprobs":[-0.25]},"finish_reason":"stop"}]}"#,
+        ];
+        let answer = assembled(&stream, true).unwrap();
+        assert_eq!((answer.text.as_str(), &answer.tokens), ("ab", &whole));
+        let chat = r#"{"prompt_token_ids":[7,8],"choices":[{"index":0,"message":{"content":"ab"},"token_ids":[1,2],"logprobs":{"content":[{"logprob":-0.5},{"logprob":-0.25}]}}]}"#;
+        assert_eq!(assembled(&[chat], false).unwrap().tokens, whole);
+        // A list of another form is no list, and no fault of an answer whose tokens nobody needs.
+        let odd =
+            r#"{"choices":[{"text":"ab","token_ids":["1"],"logprobs":{"token_logprobs":[null]}}]}"#;
+        let answer = assembled(&[odd], false).unwrap();
+        assert_eq!(answer.tokens, Tokens::default());
+        let two = r#"{"choices":[{"index":0,"text":"a"},{"index":1,"text":"b"}]}"#;
+        assert!(assembled(&[two], false).unwrap().tokens.several);
     }
 
     #[test]

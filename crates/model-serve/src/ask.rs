@@ -63,8 +63,10 @@ pub struct Form {
 /// A request that can be answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
-    /// The index of the model.
+    /// The number of the model.
     pub model: usize,
+    /// Its name.
+    pub name: String,
     /// Its prompts; at least one.
     pub prompts: Vec<Prompt>,
     /// Number of answers to each prompt.
@@ -90,16 +92,16 @@ impl Ask {
     /// The first mistake in it.
     pub fn read(body: &[u8], route: Route, served: &Served) -> Result<Self, Refusal> {
         let mut fields = Fields::of(body)?;
-        let model = model(&mut fields, served)?;
+        let (model, name) = model(&mut fields, served)?;
         let most = limit(&mut fields, route)?;
         let found = match route {
             Route::Completions => completions(&mut fields, served)?,
             Route::Chat => vec![chat(&mut fields, served)?],
         };
-        let name = prompt_field(route);
+        let field = prompt_field(route);
         let mut prompts = Vec::with_capacity(found.len());
         for (ids, text) in found {
-            let most = fitting(name, ids.len(), most, route, served)?;
+            let most = fitting(field, ids.len(), most, route, served)?;
             prompts.push(Prompt { ids, text, most });
         }
         let choices = fields.whole("n", 1..=MOST_OF_A_PROMPT)?.unwrap_or(1);
@@ -120,6 +122,7 @@ impl Ask {
         unknown(fields)?;
         Ok(Ask {
             model,
+            name,
             prompts,
             choices,
             sampling,
@@ -139,13 +142,16 @@ fn prompt_field(route: Route) -> &'static str {
     }
 }
 
-fn model(fields: &mut Fields, served: &Served) -> Result<usize, Refusal> {
+fn model(fields: &mut Fields, served: &Served) -> Result<(usize, String), Refusal> {
     let Some(name) = fields.text("model")? else {
-        let message = format!("name the model: `model` may be {}", served.names.join(", "));
+        let names = served.names.list().join(", ");
+        let message = format!("name the model: `model` may be {names}");
         return Err(Refusal::invalid("model", message));
     };
-    let index = served.names.iter().position(|known| *known == name);
-    index.ok_or_else(|| Refusal::no_model(&name, &served.names))
+    match served.names.number(&name) {
+        Some(number) => Ok((number, name)),
+        None => Err(Refusal::no_model(&name, &served.names.list())),
+    }
 }
 
 /// The limit that the request names for its answers.

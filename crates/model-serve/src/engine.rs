@@ -16,7 +16,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
 use crate::refusal::Refusal;
-use crate::served::{self, Named, Served};
+use crate::served::{self, Named, Names, Served};
+
+mod change;
+
+use change::Change;
+
+/// The failure of a request whose adapter was unloaded before its turn came.
+const UNLOADED: &str = "the adapter was unloaded before the answer began";
 
 /// Time over which the rate of tokens is counted.
 const RATE_OVER: Duration = Duration::from_secs(1);
@@ -79,6 +86,7 @@ enum Command {
         seat: Arc<Seat>,
         reply: oneshot::Sender<Result<Vec<Scored>, String>>,
     },
+    Change(Change),
 }
 
 /// An open answer, or a request whose prompts are scored. Dropping it ends the answer.
@@ -122,7 +130,7 @@ impl Engine {
         let thread = thread.spawn(move || {
             let _guard = guard;
             match Opened::open(models) {
-                Ok(own) => {
+                Ok(mut own) => {
                     if opened.send(Ok(own.served.clone())).is_ok() {
                         own.work(&inbox, &flag, &counters);
                     }
@@ -228,7 +236,10 @@ impl Drop for Engine {
 /// The models, on their thread.
 struct Opened {
     served: Served,
-    models: Vec<Model>,
+    /// By their numbers; the first is the model itself.
+    models: Vec<(usize, Model)>,
+    /// The number of the next adapter.
+    next: usize,
     bounds: Bounds,
 }
 
@@ -241,15 +252,16 @@ impl Opened {
         let vocabulary = u32::try_from(model.config().vocab_size)?;
         let (names, models) = served::models(given.name, model, &given.adapters)?;
         Ok(Self {
+            next: models.len(),
             served: Served {
-                names,
+                names: Names::of(names),
                 tokenizer: Arc::new(tokenizer),
                 longest: given
                     .longest
                     .map_or(positions, |longest| longest.min(positions)),
                 vocabulary,
             },
-            models,
+            models: models.into_iter().enumerate().collect(),
             bounds: Bounds {
                 rows: given.rows,
                 cache_bytes: given.cache_bytes.unwrap_or(suits.cache_bytes),
@@ -258,8 +270,24 @@ impl Opened {
     }
 
     /// Works until the engine is dropped.
-    fn work(&self, inbox: &Receiver<Command>, ending: &AtomicBool, metrics: &Metrics) {
-        let lanes = self.models.iter().map(|model| Lane {
+    fn work(&mut self, inbox: &Receiver<Command>, ending: &AtomicBool, metrics: &Metrics) {
+        let mut next = 0;
+        while let Some(change) = self.write(inbox, ending, metrics, &mut next) {
+            self.change(change);
+        }
+    }
+
+    /// Writes answers until the engine is dropped, or until the adapters change: then nothing is being written. `next` is the
+    /// id of the next request.
+    fn write(
+        &self,
+        inbox: &Receiver<Command>,
+        ending: &AtomicBool,
+        metrics: &Metrics,
+        next: &mut usize,
+    ) -> Option<Change> {
+        let lanes = self.models.iter().map(|(number, model)| Lane {
+            number: *number,
             model,
             eos: self.served.tokenizer.eos(),
             bounds: self.bounds,
@@ -268,28 +296,34 @@ impl Opened {
             places: HashMap::new(),
         });
         let mut lanes: Vec<Lane<'_>> = lanes.collect();
-        let mut next = 0;
         let mut rate = Rate::new();
+        // Once a change waits, later commands wait behind it.
+        let mut change = None;
         loop {
             if lanes.iter().all(|lane| lane.places.is_empty()) {
                 metrics.writes(0);
                 metrics.rate(0.0);
+                if change.is_some() {
+                    return change;
+                }
                 let Ok(command) = inbox.recv() else {
-                    return;
+                    return None;
                 };
                 rate = Rate::new();
-                take(command, &mut lanes, &mut next);
+                change = take(command, &mut lanes, next);
             }
-            while let Ok(command) = inbox.try_recv() {
+            while change.is_none()
+                && let Ok(command) = inbox.try_recv()
+            {
                 let is_score = matches!(command, Command::Score { .. });
-                take(command, &mut lanes, &mut next);
+                change = take(command, &mut lanes, next);
                 // Prompts to score may come as fast as they are scored, and answers have to go on between them.
                 if is_score {
                     break;
                 }
             }
             if ending.load(Ordering::Relaxed) {
-                return;
+                return None;
             }
             let written: u64 = lanes.iter_mut().map(Lane::step).sum();
             metrics.wrote(written);
@@ -315,13 +349,15 @@ fn check_template(tokenizer: &Tokenizer) -> Result<()> {
     }
 }
 
-fn take(command: Command, lanes: &mut [Lane<'_>], next: &mut usize) {
+/// Takes a command. A change of the adapters is given back: it has to wait until nothing is written.
+fn take(command: Command, lanes: &mut [Lane<'_>], next: &mut usize) -> Option<Change> {
     match command {
-        Command::Write(order) => {
-            if let Some(lane) = lanes.get_mut(order.model) {
-                lane.join(order, next);
+        Command::Write(order) => match lanes.iter_mut().find(|lane| lane.number == order.model) {
+            Some(lane) => lane.join(order, next),
+            None => {
+                let _gone = order.pieces.send(Piece::Failed(UNLOADED.to_owned()));
             }
-        }
+        },
         Command::Score {
             model,
             ids,
@@ -329,14 +365,18 @@ fn take(command: Command, lanes: &mut [Lane<'_>], next: &mut usize) {
             seat: _seat,
             reply,
         } => {
-            if let Some(lane) = lanes.get(model)
-                && !reply.is_closed()
-            {
-                let scored = lane.model.score_prompt(&ids, top);
-                let _gone = reply.send(scored.map_err(words));
+            let lane = lanes.iter().find(|lane| lane.number == model);
+            if !reply.is_closed() {
+                let scored = match lane {
+                    Some(lane) => lane.model.score_prompt(&ids, top).map_err(words),
+                    None => Err(UNLOADED.to_owned()),
+                };
+                let _gone = reply.send(scored);
             }
         }
+        Command::Change(change) => return Some(change),
     }
+    None
 }
 
 fn words(error: flopsmith_policy::Error) -> String {
@@ -345,6 +385,7 @@ fn words(error: flopsmith_policy::Error) -> String {
 
 /// One model and the answers that it writes.
 struct Lane<'a> {
+    number: usize,
     model: &'a Model,
     eos: &'a [u32],
     bounds: Bounds,

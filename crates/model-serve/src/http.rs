@@ -10,6 +10,7 @@ use axum::extract::{MatchedPath, Path, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use bytes::Bytes;
 use flopsmith_policy::{Extras, Request as Wanted, Scored};
 use flopsmith_protocol::Sampling;
 use flopsmith_serve::Token;
@@ -20,12 +21,13 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
+use crate::adapters::{self, Loading};
 use crate::answer::{Asked, Choice};
 use crate::ask::{Ask, Route};
 use crate::engine::{Engine, Piece};
 use crate::metrics::Metrics;
 use crate::refusal::Refusal;
-use crate::served::Served;
+use crate::served::{Names, Served};
 use crate::stream;
 
 /// The header of the version of the service.
@@ -44,6 +46,8 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     /// The token that requests need; without one, only requests to loopback are answered.
     pub token: Option<Arc<Token>>,
+    /// The folder below which adapters may lie that are loaded at run time; without one, none is.
+    pub adapter_folder: Option<Arc<std::path::Path>>,
     /// Length of the longest body, bytes.
     pub most_body: usize,
     /// Time that a body may take to arrive.
@@ -64,6 +68,14 @@ pub fn router(app: App) -> Router {
         .route(
             "/v1/chat/completions",
             post(|State(app): State<App>, request: Request| write(app, request, Route::Chat)),
+        )
+        .route(
+            "/v1/load_lora_adapter",
+            post(|State(app): State<App>, request: Request| load_adapter(app, request)),
+        )
+        .route(
+            "/v1/unload_lora_adapter",
+            post(|State(app): State<App>, request: Request| unload_adapter(app, request)),
         )
         .route(
             "/v1/models",
@@ -120,24 +132,24 @@ impl App {
         }
     }
 
-    /// Reads a request, away from the threads that answer: a prompt may have millions of characters.
-    async fn read(&self, request: Request, route: Route) -> Result<Ask, Refusal> {
+    async fn body(&self, request: Request) -> Result<Bytes, Refusal> {
         let body = json_body(request, self.most_body, self.body_time).await;
-        let body = body.map_err(|unread| match unread {
+        body.map_err(|unread| match unread {
             Unread::MediaType => Refusal::wrong_media_type(),
             Unread::TooLarge => Refusal::too_large(self.most_body),
             Unread::Broken(error) => {
                 Refusal::malformed(format!("the body cannot be read: {error}"))
             }
             Unread::TooSlow => Refusal::too_slow(self.body_time.as_secs()),
-        })?;
+        })
+    }
+
+    /// Reads a request, away from the threads that answer: a prompt may have millions of characters.
+    async fn read(&self, request: Request, route: Route) -> Result<Ask, Refusal> {
+        let body = self.body(request).await?;
         let served = Arc::clone(&self.served);
         let read = tokio::task::spawn_blocking(move || Ask::read(&body, route, &served));
-        read.await.unwrap_or_else(|_| {
-            Err(Refusal::failed(
-                "the request could not be read; the log of the service says why",
-            ))
-        })
+        read.await.unwrap_or_else(|_| Err(unread()))
     }
 
     /// The scores of the prompts, if the answers show them.
@@ -194,13 +206,39 @@ impl App {
     }
 }
 
+fn unread() -> Refusal {
+    Refusal::failed("the request could not be read; the log of the service says why")
+}
+
+async fn load_adapter(app: App, request: Request) -> Result<Response, Refusal> {
+    let allowed = app.adapter_folder.clone();
+    let allowed = allowed.ok_or_else(Refusal::takes_no_adapters)?;
+    let body = app.body(request).await?;
+    let read = tokio::task::spawn_blocking(move || Loading::read(&body, &allowed));
+    let Loading { adapter, replaces } = read.await.unwrap_or_else(|_| Err(unread()))?;
+    let said = json!({ "status": "loaded", "lora_name": adapter.name });
+    app.engine.load(adapter, replaces).await?;
+    Ok(json_response(StatusCode::OK, &said))
+}
+
+async fn unload_adapter(app: App, request: Request) -> Result<Response, Refusal> {
+    if app.adapter_folder.is_none() {
+        return Err(Refusal::takes_no_adapters());
+    }
+    let body = app.body(request).await?;
+    let name = adapters::unloading(&body)?;
+    let said = json!({ "status": "unloaded", "lora_name": name });
+    app.engine.unload(name).await?;
+    Ok(json_response(StatusCode::OK, &said))
+}
+
 async fn write(app: App, request: Request, route: Route) -> Result<Response, Refusal> {
     let ask = app.read(request, route).await?;
     if app.stopping.is_cancelled() {
         return Err(Refusal::stopping());
     }
     let scored = app.score(&ask).await?;
-    let model = app.served.names[ask.model].clone();
+    let model = ask.name.clone();
     let tokenizer = Arc::clone(&app.served.tokenizer);
     let asked = Asked::new(ask, scored, tokenizer, model);
     let choices = asked.choices();
@@ -256,31 +294,35 @@ async fn complete(
     Ok(choices)
 }
 
-fn described(app: &App, index: usize, name: &str) -> Value {
+fn described(app: &App, index: usize, name: &str, own: Option<&str>) -> Value {
     json!({
         "id": name,
         "object": "model",
         "created": app.since,
         "owned_by": "flopsmith",
-        "root": app.served.names.first(),
-        "parent": (index > 0).then(|| app.served.names.first()),
+        "root": own,
+        "parent": (index != Names::OWN).then_some(own),
         "max_model_len": app.served.longest,
     })
 }
 
 fn models(app: &App) -> Response {
-    let names = app.served.names.iter().enumerate();
+    let names = app.served.names.all();
+    let own = names.first().map(|(_, name)| name.as_str());
     let all: Vec<Value> = names
-        .map(|(index, name)| described(app, index, name))
+        .iter()
+        .map(|(index, name)| described(app, *index, name, own))
         .collect();
     json_response(StatusCode::OK, &json!({ "object": "list", "data": all }))
 }
 
 fn model(app: &App, name: &str) -> Result<Response, Refusal> {
-    let names = &app.served.names;
-    let index = names.iter().position(|known| known == name);
-    let index = index.ok_or_else(|| Refusal::no_model(name, names))?;
-    Ok(json_response(StatusCode::OK, &described(app, index, name)))
+    let names = app.served.names.list();
+    let index = app.served.names.number(name);
+    let index = index.ok_or_else(|| Refusal::no_model(name, &names))?;
+    let own = names.first().map(String::as_str);
+    let described = described(app, index, name, own);
+    Ok(json_response(StatusCode::OK, &described))
 }
 
 fn health(app: &App) -> Result<Response, Refusal> {

@@ -7,6 +7,8 @@
 //! ([`stream`]). Connections, tokens of clients and limits of bodies are those of `flopsmith serve`
 //! ([`flopsmith_serve::listen`], [`flopsmith_serve::intake`]).
 //!
+//! Adapters may come and go while the service runs ([`adapters`]), by vLLM's routes.
+//!
 //! This crate knows no runs, no training and no evaluation of programs, and changes no weights.
 //!
 //! Invariants:
@@ -15,7 +17,9 @@
 //! - A client that goes away frees its places at the next token.
 //! - A field that this service does not know is refused, and never ignored if it could change the answer.
 //! - Without a token the service answers requests to loopback only.
+//! - No request makes the service read a file outside of the folder of adapters that its user named.
 
+mod adapters;
 mod answer;
 mod ask;
 mod chance;
@@ -30,6 +34,7 @@ mod text;
 
 use std::future::pending;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -63,6 +68,8 @@ pub struct Plan {
     pub most_waiting: usize,
     /// Time that answers have to end after a request to stop.
     pub grace: Duration,
+    /// The folder below which adapters may lie that requests load; without one, no request loads any.
+    pub adapter_folder: Option<PathBuf>,
     /// The models.
     pub models: Models,
 }
@@ -83,6 +90,8 @@ pub fn execute(plan: Plan) -> Result<()> {
         TOKEN,
         "leave --host at 127.0.0.1",
     )?;
+    let adapter_folder = plan.adapter_folder.as_deref().map(adapters::folder);
+    let adapter_folder = adapter_folder.transpose()?;
     // A taken port is reported before a large model is read.
     let listener = bind(plan.listen)?;
     let watch = Watch::saying(
@@ -100,6 +109,7 @@ pub fn execute(plan: Plan) -> Result<()> {
         since: since.map_or(0, |since| since.as_secs()),
         metrics,
         token: plan.token.map(Arc::new),
+        adapter_folder,
         most_body: plan.most_body,
         body_time: BODY_TIME,
         stopping: watch.asked().clone(),

@@ -66,6 +66,13 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, code, message).of("model")
     }
 
+    /// The service takes no adapters while it runs.
+    pub fn takes_no_adapters() -> Self {
+        let message =
+            "this service takes no adapters while it runs; start it with --adapter-folder FOLDER";
+        Self::new(StatusCode::FORBIDDEN, None, message)
+    }
+
     /// The token is missing or wrong.
     pub fn unauthorized() -> Self {
         let message = "send the header `Authorization: Bearer TOKEN` with the token of the service (in OpenAI's clients, `api_key`)";

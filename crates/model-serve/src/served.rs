@@ -1,7 +1,8 @@
 //! The models that a service has, as requests see them.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use anyhow::Result;
 use flopsmith_policy::config::Scalar;
@@ -9,19 +10,69 @@ use flopsmith_policy::{Adapter, Model, Tokenizer};
 use flopsmith_run::console::usage;
 
 /// Number of adapters that a service has at most.
-const MOST_ADAPTERS: usize = 64;
+pub(crate) const MOST_ADAPTERS: usize = 64;
 
 /// Facts about the models that requests may name.
 #[derive(Debug, Clone)]
 pub struct Served {
-    /// The names; the first is that of the model itself, the others are its adapters'.
-    pub names: Vec<String>,
+    /// The names of the model itself and of its adapters.
+    pub names: Names,
     /// The tokenizer of all of them.
     pub tokenizer: Arc<Tokenizer>,
     /// Largest number of tokens of a prompt and its answer.
     pub longest: usize,
     /// Number of token ids.
     pub vocabulary: u32,
+}
+
+/// The names of the models, each with a number that no other model gets while the service runs. So a request that was read
+/// before an adapter was replaced is never answered by the new one. All copies are of the same names.
+#[derive(Debug, Clone, Default)]
+pub struct Names(Arc<RwLock<BTreeMap<usize, String>>>);
+
+impl Names {
+    /// The number of the model itself; its adapters have higher ones.
+    pub const OWN: usize = 0;
+
+    /// These names with numbers from 0. The first is that of the model itself.
+    pub fn of(names: impl IntoIterator<Item = String>) -> Self {
+        let names = names.into_iter().enumerate().collect();
+        Self(Arc::new(RwLock::new(names)))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<usize, String>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the model of this name.
+    pub fn number(&self, name: &str) -> Option<usize> {
+        let names = self.read();
+        let mut all = names.iter();
+        all.find(|(_, known)| *known == name).map(|(n, _)| *n)
+    }
+
+    /// All names with their numbers; the first is that of the model itself.
+    pub fn all(&self) -> Vec<(usize, String)> {
+        let names = self.read();
+        names.iter().map(|(n, name)| (*n, name.clone())).collect()
+    }
+
+    /// All names.
+    pub fn list(&self) -> Vec<String> {
+        self.read().values().cloned().collect()
+    }
+
+    /// Gives a model a name.
+    pub fn add(&self, number: usize, name: String) {
+        let mut names = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        names.insert(number, name);
+    }
+
+    /// Forgets the name of a model.
+    pub fn remove(&self, number: usize) {
+        let mut names = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        names.remove(&number);
+    }
 }
 
 /// An adapter to serve.
@@ -90,11 +141,7 @@ pub fn models(name: String, model: Model, adapters: &[Named]) -> Result<(Vec<Str
                 adapter.name
             )));
         }
-        let mut adapted = model.bare()?;
-        let (device, kind) = (model.device(), model.kind());
-        let attached = Adapter::load(&adapter.folder, model.config(), device, kind)
-            .and_then(|loaded| adapted.attach(loaded));
-        attached.map_err(|error| {
+        let adapted = adapted(&model, &adapter.folder).map_err(|error| {
             let said = format!("{:#}", anyhow::Error::new(error));
             usage(format!("--adapter {}: {said}", adapter.name))
         })?;
@@ -105,10 +152,32 @@ pub fn models(name: String, model: Model, adapters: &[Named]) -> Result<(Vec<Str
     Ok((names, models))
 }
 
+/// A model on the weights of `model` with the adapter in a folder.
+pub fn adapted(model: &Model, folder: &Path) -> flopsmith_policy::Result<Model> {
+    let adapter = Adapter::load(folder, model.config(), model.device(), model.kind())?;
+    let mut adapted = model.bare()?;
+    adapted.attach(adapter)?;
+    Ok(adapted)
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_stands_for_one_model_and_all_copies_know_it() {
+        let names = Names::of(["tiny".to_owned(), "tuned".to_owned()]);
+        let copy = names.clone();
+        assert_eq!(copy.number("tuned"), Some(1));
+        names.remove(1);
+        names.add(2, "tuned".to_owned());
+        assert_eq!(copy.number("tuned"), Some(2));
+        assert_eq!(copy.number("other"), None);
+        let all = [(Names::OWN, "tiny".to_owned()), (2, "tuned".to_owned())];
+        assert_eq!(copy.all(), all);
+        assert_eq!(copy.list(), ["tiny", "tuned"]);
+    }
 
     #[test]
     fn an_adapter_has_a_name_and_a_folder() {

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::*;
 
 mod bounds;
+mod loading;
 mod tokens;
 
 /// Everything that a test waits for comes long before this.
@@ -66,6 +67,7 @@ struct Options {
     patience: Duration,
     grace: Duration,
     adapters: Vec<Named>,
+    adapter_folder: Option<std::path::PathBuf>,
 }
 
 impl Default for Options {
@@ -81,6 +83,7 @@ impl Default for Options {
             patience: LIMIT,
             grace: LIMIT,
             adapters: Vec::new(),
+            adapter_folder: None,
         }
     }
 }
@@ -117,6 +120,9 @@ impl Server {
             token: options
                 .token
                 .map(|token| Arc::new(Token::new(token).unwrap())),
+            adapter_folder: options
+                .adapter_folder
+                .map(|folder| crate::adapters::folder(&folder).unwrap()),
             most_body: options.most_body,
             body_time: options.patience,
             stopping: stopping.clone(),
@@ -501,20 +507,25 @@ fn an_answer_ends_before_a_stop_string() {
     assert_eq!(json!(pieces), choice["text"]);
 }
 
-#[test]
-fn a_request_chooses_an_adapter_by_its_name() {
-    let folder = tempfile::tempdir().unwrap();
+/// The model with an adapter that changes it by this much. A fresh adapter changes nothing, so all its numbers are set.
+fn adapted_by(much: f64) -> Model {
     let mut adapted = model();
     adapted
         .adapt(flopsmith_policy::LoraConfig::default(), 3)
         .unwrap();
-    // A fresh adapter changes nothing, so all its numbers are drawn.
     let numbers = adapted.trained().flat().shallow_clone();
     let drawn = numbers.f_sin().and_then(|t| t.f_mul_scalar(0.3)).unwrap();
     numbers
         .shallow_clone()
-        .f_copy_(&drawn.f_add_scalar(0.05).unwrap())
+        .f_copy_(&drawn.f_add_scalar(much).unwrap())
         .unwrap();
+    adapted
+}
+
+#[test]
+fn a_request_chooses_an_adapter_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let adapted = adapted_by(0.05);
     let adapter = adapted.adapter().unwrap();
     adapter.save(folder.path(), "tiny").unwrap();
     let server = Server::start(Options {

@@ -13,7 +13,7 @@ use crate::paths;
 /// # Errors
 /// A GPU that the settings ask for cannot be used.
 pub fn check(settings: &Settings) -> Result<()> {
-    if !settings.generator.kind.has_policy() {
+    if !settings.has_models() {
         return Ok(());
     }
     let folder = paths::model(&settings.generator.model);

@@ -7,8 +7,8 @@ use flopsmith_endpoint::{Key, Spending, address};
 use crate::console::usage;
 use crate::digits::counted;
 
-/// Checks that this process can ask the endpoint of a run, if the run has one, and names the folder of documents by its whole
-/// path, by which a run that goes on from another working folder finds it.
+/// Checks that this process can ask the endpoint of a run, if the run has one, and names the folders of documents and of
+/// adapters by their whole paths, by which a run that goes on from another working folder finds them.
 ///
 /// # Errors
 /// Wrong usage: its URL cannot be used, the environment has no key, or the documents of its agent are no folder.
@@ -22,9 +22,12 @@ pub fn prepare(settings: &mut Settings) -> Result<()> {
         }
         *folder = std::path::absolute(&*folder)?;
     }
-    let Some(endpoint) = &settings.generator.endpoint else {
+    let Some(endpoint) = &mut settings.generator.endpoint else {
         return Ok(());
     };
+    if let Some(folder) = &mut endpoint.adapter_folder {
+        *folder = std::path::absolute(&*folder)?;
+    }
     address(&endpoint.url).map_err(|e| usage(e.to_string()))?;
     Key::of(endpoint).map_err(|e| usage(e.to_string()))?;
     Ok(())
@@ -116,6 +119,18 @@ mod tests {
         let here = std::env::current_dir().unwrap();
         let documents = settings.generator.agent.documents;
         assert_eq!(documents, Some(here.join("src")));
+    }
+
+    #[test]
+    fn the_adapters_of_a_training_are_found_from_every_working_folder() {
+        let mut settings = Settings::default();
+        let mut endpoint = Endpoint::new("http://127.0.0.1:1/v1", "m");
+        endpoint.adapter_folder = Some("adapters".into());
+        settings.generator.endpoint = Some(Box::new(endpoint));
+        prepare(&mut settings).unwrap();
+        let here = std::env::current_dir().unwrap();
+        let folder = settings.generator.endpoint.unwrap().adapter_folder;
+        assert_eq!(folder, Some(here.join("adapters")));
     }
 
     #[test]

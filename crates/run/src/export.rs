@@ -26,7 +26,7 @@ const TRAINED_ADAPTER: &str = "adapter.safetensors";
 /// # Errors
 /// When the store cannot be read or the folder cannot be written.
 pub async fn model(folder: &Folder, settings: &Settings, store: Store) -> Result<Option<PathBuf>> {
-    if !settings.generator.kind.has_policy() {
+    if !settings.generator.kind.can_train() {
         return Ok(None);
     }
     let Some(checkpoint) = Checkpoints::new(store, "learner")
@@ -62,6 +62,24 @@ pub fn kept(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()>
     } else {
         write(origin, &part, weights)?;
     }
+    std::fs::rename(part, target)
+}
+
+/// Writes an adapter, as the learner published it, to a folder that a server loads: PEFT's two files and nothing else. The
+/// folder appears when it is complete; one that is there stays, so its name must stand for one content.
+///
+/// # Errors
+/// If these weights are no adapter's, or the folder cannot be written.
+pub fn adapter(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
+    if target.join(ADAPTER).is_file() {
+        return Ok(());
+    }
+    let part = target.with_extension("part");
+    match std::fs::remove_dir_all(&part) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => std::fs::create_dir_all(&part)?,
+    }
+    write_lora(origin, &part, weights)?;
     std::fs::rename(part, target)
 }
 
@@ -139,10 +157,6 @@ pub fn base(model: &Path) -> PathBuf {
 /// Writes a folder that PEFT opens, with the tokenizer next to the adapter. The adapter's configuration names the base
 /// model.
 fn write_adapter(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
-    let mut config = adapter_config(weights)?;
-    let base = base(origin);
-    let whole = base.canonicalize().unwrap_or(base);
-    config["base_model_name_or_path"] = whole.display().to_string().into();
     std::fs::create_dir_all(target)?;
     for entry in std::fs::read_dir(origin)? {
         let path = entry?.path();
@@ -158,6 +172,15 @@ fn write_adapter(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Resul
             std::fs::copy(&path, target.join(name))?;
         }
     }
+    write_lora(origin, target, weights)
+}
+
+/// Writes PEFT's two files into a folder. The configuration names the base model of `origin`.
+fn write_lora(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
+    let mut config = adapter_config(weights)?;
+    let base = base(origin);
+    let whole = base.canonicalize().unwrap_or(base);
+    config["base_model_name_or_path"] = whole.display().to_string().into();
     let text = serde_json::to_string_pretty(&config).map_err(std::io::Error::other)?;
     std::fs::write(target.join(ADAPTER_CONFIG), text + "\n")?;
     place(target, ADAPTER, weights)
@@ -313,6 +336,32 @@ mod tests {
         let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
         bytes.extend(header.as_bytes());
         bytes
+    }
+
+    #[test]
+    fn a_server_gets_the_adapter_alone_once() {
+        let place = tempfile::tempdir().unwrap();
+        let origin = place.path().join("origin");
+        std::fs::create_dir(&origin).unwrap();
+        for name in ["config.json", "tokenizer.json"] {
+            std::fs::write(origin.join(name), "{}").unwrap();
+        }
+        let target = place.path().join("adapters").join("run-v1-0123abcd");
+        std::fs::create_dir_all(target.with_extension("part")).unwrap();
+        super::adapter(&origin, &target, &adapter()).unwrap();
+        let mut names: Vec<String> = std::fs::read_dir(&target)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names, [ADAPTER_CONFIG, ADAPTER]);
+        let text = std::fs::read_to_string(target.join(ADAPTER_CONFIG)).unwrap();
+        let base = origin.canonicalize().unwrap();
+        assert!(text.contains(base.to_str().unwrap()), "{text}");
+        super::adapter(&origin, &target, &adapter()).unwrap();
+        let whole = super::adapter(&origin, &place.path().join("whole"), b"no adapter");
+        assert!(whole.is_err());
+        assert!(!place.path().join("whole").exists());
     }
 
     #[test]

@@ -131,7 +131,7 @@ pub fn with_gpu(host: Host, has_policies: bool) -> Host {
 /// The node of a run with its GPU, if a role of this process computes on one.
 pub fn with_gpu_of(host: Host, settings: &Settings) -> Host {
     #[cfg(feature = "torch")]
-    if settings.generator.kind.has_policy() && crate::devices::uses_gpu(settings) {
+    if settings.has_models() && crate::devices::uses_gpu(settings) {
         return host.with_gpu();
     }
     let _ = settings;

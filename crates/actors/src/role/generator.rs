@@ -72,6 +72,11 @@ impl Generator {
 impl Role for Generator {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
         let context = Arc::clone(&self.context);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(()),
+            begun = self.source.begin() => begun?,
+        }
         let mut versions = context
             .host
             .bus
@@ -98,7 +103,10 @@ impl Role for Generator {
         self.unseen = decided.into();
         let last = published.into_iter().map(|(_, published)| published);
         if let Some(last) = last.max_by_key(|published| published.version) {
-            newest = Some(self.take_up(last).await?);
+            newest = self.take_up_unless(&stop, last).await?;
+            if newest.is_none() {
+                return Ok(());
+            }
         }
         let mut worker: Worker<Task> = context
             .host
@@ -134,7 +142,10 @@ impl Role for Generator {
                         && held.iter().all(|d| d.message().min_policy <= published.version)
                     {
                         let published = published.clone();
-                        newest = Some(self.take_up(published).await?);
+                        newest = self.take_up_unless(&stop, published).await?;
+                        if newest.is_none() {
+                            break;
+                        }
                     }
                 }
                 outcome = outcomes.next() => self.unseen.push_back(outcome?),
@@ -169,6 +180,20 @@ impl Generator {
             if outcome.verdict.counts() {
                 self.source.outcome_reported(&outcome);
             }
+        }
+    }
+
+    /// [`Self::take_up`]; none if the node stops before a server has taken the weights.
+    async fn take_up_unless(
+        &mut self,
+        stop: &CancellationToken,
+        published: PolicyPublished,
+    ) -> Result<Option<PolicyPublished>, Error> {
+        let computes = self.source.computes();
+        tokio::select! {
+            biased;
+            () = stop.cancelled(), if !computes => Ok(None),
+            taken = self.take_up(published) => taken.map(Some),
         }
     }
 

@@ -97,6 +97,10 @@ pub mod files {
     pub const REQUESTS: &str = "requests.jsonl";
     /// The answers of the run's endpoint, with their prompts.
     pub const ANSWERS: &str = "answers.jsonl";
+    /// The samples of the latest steps of a training through an endpoint, with their tokens.
+    pub const DRAWS: &str = "draws.jsonl";
+    /// The folder of the adapters that the endpoint of a training loads.
+    pub const ADAPTERS: &str = "adapters";
     /// The attempts of an agent: what each could build on, and how it differs from that.
     pub const ATTEMPTS: &str = "attempts.jsonl";
     /// The last attestation of the timing machine.

@@ -2,8 +2,14 @@
 
 pub mod agent;
 pub mod conversation;
+#[cfg(feature = "torch")]
+mod draws;
 pub mod endpoint;
 #[cfg(feature = "torch")]
+pub mod endpoint_policy;
+#[cfg(feature = "torch")]
 pub mod policy;
+#[cfg(feature = "torch")]
+mod reading;
 pub mod schedule;
 pub mod variants;

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use flopsmith_policy::chat::Message;
-use flopsmith_policy::{Detour, Extras, Handle, Request, Stops, Tokenizer};
+use flopsmith_policy::{Detour, Extras, Handle, Request, Tokenizer};
 use flopsmith_problem::{Problem, prompt};
-use flopsmith_protocol::{ArtifactRef, Exchange, PolicyVersion, RawAnswer, Sampling, Task};
+use flopsmith_protocol::{ArtifactRef, PolicyVersion, Sampling, Task};
 use flopsmith_store::Store;
 use rand::{RngCore as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
+use super::reading::{Reading, failed, seed_of};
 use crate::answer::{Answer, Answers, Sampled, Source, problem_of};
 use crate::error::Error;
 use crate::memory;
@@ -20,11 +20,9 @@ use flopsmith_config::Generator;
 /// Samples programs from a policy that lives on a thread of its own.
 pub struct PolicySource {
     handle: Handle,
-    tokenizer: Arc<Tokenizer>,
+    reading: Reading,
     number_tokens: Arc<[bool]>,
     store: Store,
-    style: prompt::Style,
-    stops: Option<Arc<Stops>>,
     repeats: u32,
     version: Option<PolicyVersion>,
 }
@@ -95,39 +93,19 @@ impl PolicySource {
             bounds.cache_bytes = (mib as usize) << 20;
         }
         handle.set_bounds(bounds);
-        let stops = Stops::new(Arc::clone(&tokenizer), settings.stop.iter().cloned());
+        let positions = handle.config().max_position_embeddings;
         Self {
             handle,
-            stops: (!settings.stop.is_empty()).then(|| Arc::new(stops)),
             repeats: settings.repeats,
             number_tokens: tokenizer.number_tokens().into(),
-            tokenizer,
+            reading: Reading::new(tokenizer, positions, settings),
             store,
-            style: settings.prompt.style(),
             version: None,
         }
     }
 }
 
 impl PolicySource {
-    /// The tokens before an answer to a task: the prompt, and what was said since. Of a conversation that leaves no room
-    /// for an answer, the oldest answers are left out.
-    fn prompt(&self, problem: &Problem, task: &Task) -> Result<Vec<u32>, Error> {
-        let elite = task.elite.as_ref();
-        let text = flopsmith_nest::prompt::render(problem, task.permitted, elite, self.style);
-        let text = text.map_err(failed)?;
-        let positions = self.handle.config().max_position_embeddings;
-        let room = positions - i64::from(task.sampling.max_tokens);
-        let mut history = task.history.as_slice();
-        loop {
-            let ids = self.encode(&text, history, problem)?;
-            match history.split_first() {
-                Some((_, newer)) if ids.len() as i64 > room => history = newer,
-                _ => return Ok(ids),
-            }
-        }
-    }
-
     /// The beginning of a sample that mutates an elite; none of any other sample.
     fn beginning(
         &self,
@@ -139,33 +117,12 @@ impl PolicySource {
         let Some(parent) = task.parent(sample) else {
             return Ok(None);
         };
-        let fence = self.style.is_chat().then(|| problem.language.fence());
+        let reading = &self.reading;
+        let fence = reading.style.is_chat().then(|| problem.language.fence());
         let program = prompt::answer(&parent.source, fence);
-        let program = self.tokenizer.encode(&program).map_err(failed)?;
+        let program = reading.tokenizer.encode(&program).map_err(failed)?;
         Ok(mutated(&program, &self.number_tokens, random(seed)))
     }
-
-    /// Programs stand in fenced blocks in a conversation with a chat model, and bare in plain text.
-    fn encode(
-        &self,
-        text: &str,
-        history: &[Exchange],
-        problem: &Problem,
-    ) -> Result<Vec<u32>, Error> {
-        let chat = self.style.is_chat();
-        let fence = chat.then(|| problem.language.fence());
-        let mut messages = vec![Message::user(text)];
-        for Exchange { answer, result } in history {
-            messages.push(Message::assistant(prompt::answer(answer, fence)));
-            messages.push(Message::user(result));
-        }
-        let ids = self.tokenizer.encode_messages(&messages, chat);
-        ids.map_err(failed)
-    }
-}
-
-fn failed(error: impl std::error::Error) -> Error {
-    Error::Generator(crate::supervisor::words(&error))
 }
 
 /// The error for a batch that does not fit into memory.
@@ -220,21 +177,9 @@ impl Source for PolicySource {
                 problem.language,
                 task.group_size as usize,
             ));
-            let mut ids = self.prompt(problem, task)?;
-            // Prompts of fresh nests have any length. An answer to a long one has less room than others, and one that does
-            // not fit the model at all is answered without its beginning, which gives no right program.
-            let positions = self.handle.config().max_position_embeddings;
-            let most = usize::try_from(positions - 1).unwrap_or(usize::MAX);
-            ids.drain(..ids.len().saturating_sub(most));
-            let room = u32::try_from(positions - ids.len() as i64).unwrap_or(1);
-            let sampling = Sampling {
-                max_tokens: task.sampling.max_tokens.min(room),
-                ..task.sampling.clone()
-            };
+            let (ids, sampling) = self.reading.prompt(problem, task)?;
             for sample in 0..task.group_size {
-                let seed = task
-                    .seed
-                    .wrapping_add(u64::from(sample).wrapping_mul(0xd134_2543_de82_ef95));
+                let seed = seed_of(task, sample);
                 let begun = self.beginning(problem, task, sample, seed)?;
                 let begun = begun.filter(|begun| begun.len() < sampling.max_tokens as usize);
                 let begun = begun.unwrap_or_default();
@@ -249,7 +194,7 @@ impl Source for PolicySource {
                         ..sampling.clone()
                     },
                     extras: Extras {
-                        stops: self.stops.clone(),
+                        stops: self.reading.stops.clone(),
                         repeats: self.repeats,
                         ..Extras::default()
                     },
@@ -274,28 +219,13 @@ impl Source for PolicySource {
                 let tokens = [begun, &sample.tokens].concat();
                 // No policy drew the beginning. No loss reads these, because exploration samples belong to no group.
                 let logprobs = [vec![0.0; begun.len()], sample.logprobs].concat();
-                let whole = self.tokenizer.decode(&tokens).map_err(failed)?;
-                let text = self
-                    .stops
-                    .as_ref()
-                    .map_or(whole.as_str(), |s| s.cut(&whole));
-                let found = prompt::extract(text, self.style, language);
-                // The raw answer includes the stop that ended it, because the stop may be the reason that no program is
-                // left.
-                let raw = found
-                    .is_none()
-                    .then(|| RawAnswer::of(&whole, sample.finished));
-                Ok(Answer {
-                    source: found.unwrap_or_default(),
-                    raw,
-                    sampled: Some(Sampled {
-                        prompt: prompt.to_vec(),
-                        tokens,
-                        logprobs,
-                        finished: sample.finished,
-                    }),
-                    parent: None,
-                })
+                let sampled = Sampled {
+                    prompt: prompt.to_vec(),
+                    tokens,
+                    logprobs,
+                    finished: sample.finished,
+                };
+                self.reading.answer(sampled, language)
             });
         let mut groups = Vec::with_capacity(tasks.len());
         for task in tasks {

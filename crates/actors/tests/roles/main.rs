@@ -10,6 +10,8 @@ mod circuit_breaker;
 mod conversation;
 mod dynamic_sampling;
 mod endpoint;
+#[cfg(feature = "torch")]
+mod endpoint_policy;
 mod generator;
 mod learner;
 mod leases;

@@ -39,6 +39,10 @@ pub struct ModelServe {
     /// Serve this adapter (LoRA, in PEFT's layout) under this name, too; may be repeated. Its tokenizer is that of FOLDER.
     #[arg(long, value_name = "NAME=FOLDER")]
     pub adapter: Vec<String>,
+    /// Let requests load and unload adapters (/v1/load_lora_adapter, /v1/unload_lora_adapter), from folders below this one
+    /// only. Without it none is loaded while the service runs.
+    #[arg(long, value_name = "FOLDER")]
+    pub adapter_folder: Option<PathBuf>,
     /// Listen at this address. At one that other machines can reach, requests need a bearer token: set
     /// FLOPSMITH_SERVE_TOKEN, or name a file with --token-file.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]

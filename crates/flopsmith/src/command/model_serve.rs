@@ -34,6 +34,7 @@ pub fn run(args: &ModelServe) -> Result<ExitCode> {
         most_body: args.max_body as usize,
         most_waiting: args.max_waiting as usize,
         grace: args.grace()?,
+        adapter_folder: args.adapter_folder.clone(),
         models,
     })?;
     Ok(ExitCode::SUCCESS)

@@ -91,6 +91,12 @@ fn repeating(mut settings: Settings, folder: &Path, recorded: &Recorded) -> Resu
             settings.generator.steps_ahead
         )));
     }
+    if settings.trains_through_endpoint() {
+        return Err(usage(format!(
+            "an endpoint drew the samples of {} (generator.kind = \"endpoint\"), and no server draws the same ones again, so the run cannot be repeated; a run with generator.kind = \"policy\" can",
+            folder.display()
+        )));
+    }
     if settings.sqd.enabled && matches!(settings.sqd.advance, Advance::BudgetShare { .. }) {
         return Err(usage(format!(
             "the stages of {} depended on the time that was spent (sqd.advance.rule = \"budget_share\"), so the run cannot be repeated; a run with another rule can",

@@ -17,7 +17,7 @@ use flopsmith_run::folder::{self, Folder};
 use flopsmith_run::run::{self, Ended, Plan};
 use flopsmith_run::summary::{Best, Summary};
 use flopsmith_run::view::{self, Log};
-use flopsmith_run::{console, durations, evaluator, expected, export, paths, shell};
+use flopsmith_run::{console, durations, endpoint, evaluator, expected, export, paths, shell};
 
 use crate::args::{Format, Train};
 use crate::exit;
@@ -52,6 +52,7 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
             let located = |e| console::located(e, &args.config, &args.run.set);
             paths::settle(&mut settings).map_err(located)?;
             check(&settings).map_err(located)?;
+            endpoint::prepare(&mut settings)?;
             if settings.budget_seconds < SHORT {
                 say(
                     "note: the run evaluates the model before and after the training, whatever the budget is; a budget below a minute leaves little or no time to train",
@@ -78,6 +79,7 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
             args.run.join.apply_again(&mut settings, Job::Train)?;
             check(&settings)?;
             if !folder.facts()?.finished {
+                endpoint::prepare(&mut settings)?;
                 run::check_services(&settings)?;
             }
             (folder, settings)

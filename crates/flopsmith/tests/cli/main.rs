@@ -52,6 +52,8 @@ mod terminal;
 #[cfg(feature = "torch")]
 mod traces;
 #[cfg(feature = "torch")]
+mod train_endpoint;
+#[cfg(feature = "torch")]
 mod training;
 mod tune;
 mod variables;

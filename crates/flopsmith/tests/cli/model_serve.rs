@@ -56,12 +56,16 @@ fn an_answer_under_way_ends_after_a_signal() {
 
 #[test]
 fn wrong_usage_is_one_clear_error() {
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 7] = [
         (&["there/is/none"], "there/is/none"),
         (&[STARTER, "--host", "0.0.0.0"], "--token-file"),
         (&[STARTER, "--adapter", "tuned"], "NAME=FOLDER"),
         (&[STARTER, "--adapter", "tuned=there/is/none"], "tuned"),
         (&[STARTER, "--name", "a b"], "cannot name"),
+        (
+            &[STARTER, "--adapter-folder", "there/is/none"],
+            "--adapter-folder",
+        ),
         (&[STARTER, "--grace", "soon"], "--grace"),
     ];
     for (arguments, part) in cases {

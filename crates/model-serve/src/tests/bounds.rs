@@ -234,6 +234,7 @@ fn without_a_token_other_hosts_are_refused_and_beyond_loopback_there_has_to_be_o
         most_body: 1024,
         most_waiting: 1,
         grace: LIMIT,
+        adapter_folder: None,
         models: Models {
             load: Box::new(|| bail!("the model is not opened")),
             name: "tiny".into(),

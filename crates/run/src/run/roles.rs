@@ -147,7 +147,7 @@ pub fn single(
             spec("generator", move || {
                 let (c, explainer) = (Arc::clone(&c), explainer.clone());
                 Box::pin(async move {
-                    let source = source(kind, &c, explainer).await?;
+                    let source = source(kind, job, &c, explainer).await?;
                     Ok(Generator::new(c, source, policy))
                 })
             })
@@ -228,6 +228,7 @@ fn learner(_: &Arc<Context>) -> Result<Spec> {
 
 async fn source(
     kind: GeneratorKind,
+    job: Job,
     context: &Arc<Context>,
     explainer: Option<Arc<dyn Explain>>,
 ) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
@@ -254,6 +255,7 @@ async fn source(
             &context.folder,
             searches(context)?,
         )?)),
+        GeneratorKind::Endpoint if job == Job::Train => endpoint_policy(context).await,
         GeneratorKind::Endpoint => {
             use flopsmith_actors::source::endpoint::EndpointSource;
             Ok(Box::new(EndpointSource::open(context)?))
@@ -334,5 +336,39 @@ fn policy_source(
 ) -> std::future::Ready<Result<Box<dyn Source>, flopsmith_actors::Error>> {
     std::future::ready(Err(flopsmith_actors::Error::Generator(
         "this build has no libtorch: build it with the `torch` feature".into(),
+    )))
+}
+
+#[cfg(feature = "torch")]
+async fn endpoint_policy(
+    context: &Arc<Context>,
+) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
+    use flopsmith_actors::source::endpoint_policy::EndpointPolicySource;
+    use flopsmith_policy::{Model, fitting_tokenizer};
+    let origin = crate::paths::model(&context.settings.generator.model);
+    let folder = origin.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        let config = Model::check(&folder)?;
+        let tokenizer = fitting_tokenizer(&folder, &config)?;
+        Ok::<_, flopsmith_policy::Error>((config, tokenizer))
+    });
+    let read = read
+        .await
+        .map_err(|_| flopsmith_actors::Error::Thread("generator"))?;
+    let (config, tokenizer) = read.map_err(|error| {
+        flopsmith_actors::Error::Generator(flopsmith_actors::supervisor::words(&error))
+    })?;
+    let write: Keep =
+        Arc::new(move |target: &Path, weights: &[u8]| export::adapter(&origin, target, weights));
+    let source = EndpointPolicySource::open(context, &config, tokenizer, write)?;
+    Ok(Box::new(source))
+}
+
+#[cfg(not(feature = "torch"))]
+fn endpoint_policy(
+    _: &Arc<Context>,
+) -> std::future::Ready<Result<Box<dyn Source>, flopsmith_actors::Error>> {
+    std::future::ready(Err(flopsmith_actors::Error::Generator(
+        "this build has no libtorch and cannot train: build it with the `torch` feature".into(),
     )))
 }

@@ -2,10 +2,14 @@
 //! languages, and whether its definition counts work.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Language, Problem};
+
+/// The shipped solution of a module, if it has one in C++: that can be timed on the CPU.
+const SOLUTION: &str = "solution_cpp.py";
 
 /// Kinds of candidates, for lists that people and programs read. Code that evaluates never branches on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -56,6 +60,14 @@ impl Problem {
         self.module.is_none()
     }
 
+    /// A shipped program to begin a search with that has no space of programs; none if the folder has none. Kernels have a
+    /// space.
+    pub fn shipped_program(&self) -> Option<PathBuf> {
+        self.module.as_ref()?;
+        let file = self.dir.join(SOLUTION);
+        file.is_file().then_some(file)
+    }
+
     /// The program whose time a ratio divides by that of the candidate, in words that follow "as fast as".
     pub fn compared_with(&self) -> &'static str {
         match self.module {
@@ -85,5 +97,7 @@ mod tests {
         assert!(!kernel.languages().contains(&Language::Python));
         assert!(kernel.states_work() && !module.states_work());
         assert_ne!(kernel.compared_with(), module.compared_with());
+        assert!(module.shipped_program().is_some_and(|file| file.ends_with(SOLUTION)));
+        assert_eq!(kernel.shipped_program(), None);
     }
 }

@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod conversation;
 pub mod endpoint;
+mod numbers;
 #[cfg(feature = "torch")]
 pub mod policy;
 pub mod schedule;

@@ -19,6 +19,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::answer::{Answer, Answers, Source};
 use crate::error::Error;
+use crate::source::numbers::Numbers;
 
 /// Proposes schedules and learns from their measured speed.
 ///
@@ -44,6 +45,8 @@ pub enum Searching {
     Tuned(Box<Tuned>),
     /// Over the parameters of a template.
     Template(Box<TemplateSearch>),
+    /// Over programs that differ from the user's own one in numbers.
+    Numbers(Box<Numbers>),
 }
 
 /// A search over the schedules of a matrix product.
@@ -147,11 +150,18 @@ impl Tuned {
 
 impl Searching {
     /// The search for a problem of a run: over the configurations of the run's own program, if that has parameters, else over
-    /// schedules.
+    /// schedules; in Python, for which no space is known, over the numbers of the run's own program.
     ///
     /// # Errors
     /// Parameters that do not fit their program, and a problem for which no schedules are known, with the reason.
     pub fn of_run(problem: &Problem, settings: &Settings) -> Result<Self, String> {
+        if problem.language == Language::Python {
+            let start = settings.start.as_ref().filter(|s| !s.has_parameters());
+            let start = start.ok_or(
+                "its programs are in Python, for which no space of programs is known; name a program whose numbers are varied, without parameters: `--start mine.py`",
+            )?;
+            return Ok(Self::Numbers(Box::new(Numbers::new(start.source.clone()))));
+        }
         let Some(start) = settings.start.as_ref().filter(|s| s.has_parameters()) else {
             return Self::of(problem, settings.seed);
         };
@@ -237,6 +247,7 @@ impl Searching {
                 };
                 points.iter().filter_map(program).collect()
             }
+            Self::Numbers(search) => search.programs(task.seed, share_of(task), count),
         }
     }
 
@@ -276,6 +287,7 @@ impl Searching {
                 marked.collect()
             }
             Self::Tuned(_) => Vec::new(),
+            Self::Numbers(search) => search.begin(earlier, share, count),
         }
     }
 
@@ -336,14 +348,15 @@ impl Searching {
                 marked.collect()
             }
             Self::Tuned(of) => of.programs(task, count),
+            Self::Numbers(search) => search.children(parents, share, count, &mut rng),
         }
     }
 
     /// Forgets the proposals that have no outcome, so that the programs for a task do not depend on those for another.
     pub(super) fn forget_undecided(&mut self) {
         match self {
-            // It remembers no proposals.
-            Self::Product(_) => {}
+            // They remember no proposals.
+            Self::Product(_) | Self::Numbers(_) => {}
             Self::Nest(search) => search.forget_undecided(),
             Self::Template(search) => search.forget_undecided(),
             Self::Tuned(of) => of.search.forget_undecided(),
@@ -382,6 +395,7 @@ impl Searching {
                     search.report(&text, gflops);
                 }
             }
+            Self::Numbers(search) => search.outcome_seen(source, gflops),
         }
     }
 }

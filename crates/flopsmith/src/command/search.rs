@@ -1,6 +1,6 @@
 //! `flopsmith search`: searches for fast programs without a model.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
@@ -192,7 +192,7 @@ fn searchable(settings: &Settings) -> Result<Problem> {
 
 /// Reads the program with which the search begins, and its parameters, and says what the search makes of them.
 fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
-    let Some(file) = &args.start else {
+    let Some(file) = first_program(args, settings)? else {
         if settings.generator.endpoint.is_some() {
             permit_all(args, settings, &paths::problem_of(settings)?);
         }
@@ -208,7 +208,7 @@ fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
     if let Some(bytes) = args.max_source {
         problem.max_source_bytes = bytes as usize;
     }
-    let program = Program::read(file, String::new())?;
+    let program = Program::read_for(&file, &problem)?;
     if let Some(language) = program.language.filter(|l| *l != problem.language) {
         return Err(usage(format!(
             "{} is in {}, and programs for problem {} are in {}; name a program for this problem",
@@ -253,6 +253,21 @@ fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
         ..checked.start
     });
     Ok(())
+}
+
+/// The file of the program with which the search begins: the user's, or for a problem without a space of programs a shipped one.
+fn first_program(args: &Search, settings: &Settings) -> Result<Option<PathBuf>> {
+    if args.start.is_some() || !settings.generator.has_space() {
+        return Ok(args.start.clone());
+    }
+    let shipped = paths::problem_of(settings)?.shipped_program();
+    if let Some(file) = &shipped {
+        let shown = file.display();
+        say(&format!(
+            "start        {shown}, whose numbers the search varies (--start names another program)"
+        ));
+    }
+    Ok(shipped)
 }
 
 /// True if the search proposes schedules, or values of a template.

@@ -105,7 +105,11 @@ fn in_line(line: &str, from: usize) -> Vec<Place> {
         let begins = word.starts_with(|c: char| c.is_ascii_digit() || c == '.');
         // The sign of an exponent, as in 1e-5, is no operator.
         let is_decimal = !word.starts_with("0x") && !word.starts_with("0X");
-        if begins && is_decimal && word.ends_with(['e', 'E']) && matches!(bytes.get(at), Some(b'+' | b'-')) {
+        if begins
+            && is_decimal
+            && word.ends_with(['e', 'E'])
+            && matches!(bytes.get(at), Some(b'+' | b'-'))
+        {
             at += 1;
             while is_word(at) {
                 at += 1;
@@ -158,7 +162,10 @@ mod tests {
         for seed in 0..400 {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let program = mutate(MODULE, &mut rng).unwrap();
-            assert_eq!(program, mutate(MODULE, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap());
+            assert_eq!(
+                program,
+                mutate(MODULE, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap()
+            );
             let after = values(&program);
             assert_eq!(after.len(), before.len());
             for (place, (old, new)) in before.iter().zip(&after).enumerate() {
@@ -175,7 +182,10 @@ mod tests {
         for wanted in [128, 32, 16, 8, 2] {
             assert!(put_in.contains(&wanted), "{wanted} in {put_in:?}");
         }
-        assert_eq!(mutate("x = y0 + 0", &mut ChaCha8Rng::seed_from_u64(1)), None);
+        assert_eq!(
+            mutate("x = y0 + 0", &mut ChaCha8Rng::seed_from_u64(1)),
+            None
+        );
     }
 
     proptest! {

@@ -587,7 +587,11 @@ mod tests {
         // A measurement that is told in it keeps its ratio, and has the speed of that ratio.
         let mut measurement = timed(&one, &[at("one", 3.0, 1.5)]).unwrap().measurement;
         measurement.tell_in(2.0, &[], 50.0);
-        assert!((measurement.gflops - 3.0).abs() < 1e-9, "{}", measurement.gflops);
+        assert!(
+            (measurement.gflops - 3.0).abs() < 1e-9,
+            "{}",
+            measurement.gflops
+        );
         assert!((measurement.share_of_peak - 0.06).abs() < 1e-12);
     }
 

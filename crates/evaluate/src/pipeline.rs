@@ -91,9 +91,7 @@ impl Pipeline {
                 let (stage, problem) = (&evaluator.compiler, &evaluator.problem);
                 stage.compile_as(language, problem, source, evaluator.permitted())
             }
-            Pipeline::Module(evaluator) => {
-                evaluator.compile(source, evaluator.problem.techniques)
-            }
+            Pipeline::Module(evaluator) => evaluator.compile(source, evaluator.problem.techniques),
         }
     }
 
@@ -150,7 +148,10 @@ mod tests {
         assert_eq!(missing(&kernel), None);
         // Whether PyTorch is missing depends on the machine, the words do not.
         if let Some(why) = missing(&module) {
-            assert!(why.contains("PyTorch") && why.contains("FLOPSMITH_PYTHON"), "{why}");
+            assert!(
+                why.contains("PyTorch") && why.contains("FLOPSMITH_PYTHON"),
+                "{why}"
+            );
         }
     }
 }

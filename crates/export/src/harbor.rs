@@ -357,7 +357,12 @@ mod tests {
         assert_eq!(name, Some("flopsmith/module_softmax"));
         assert_eq!(settings["artifacts"][0].as_str(), Some("/app/softmax.py"));
         let instruction = read("instruction.md");
-        for part in ["ModelNew", "/app/softmax.py", "/app/reference.py", "TorchInductor"] {
+        for part in [
+            "ModelNew",
+            "/app/softmax.py",
+            "/app/reference.py",
+            "TorchInductor",
+        ] {
             assert!(instruction.contains(part), "{part} in {instruction}");
         }
         assert!(read("tests/Dockerfile").contains("\nFROM flopsmith-worker\n"));
@@ -402,9 +407,7 @@ mod tests {
         let folder = place.path().join("tasks");
         export(&folder, &[shipped("modules/softmax")], "flopsmith-worker").unwrap();
         let test = folder.join("module_softmax/tests/test.sh");
-        let measured = |low: f64, speedup: f64, high: f64| {
-            json!({ "outcome": "measured", "low": low, "speedup": speedup, "high": high, "workloads": [{ "low": 9.0 }] })
-        };
+        let measured = |low: f64, speedup: f64, high: f64| json!({ "outcome": "measured", "low": low, "speedup": speedup, "high": high, "workloads": [{ "low": 9.0 }] });
         for (row, code, exit, reward, ratio) in [
             (Some(measured(3.25, 3.5, 3.75)), 0, 0, Some(3.25), 3.5),
             (Some(measured(0.98, 1.01, 1.04)), 0, 0, Some(1.0), 1.01),

@@ -89,7 +89,10 @@ mod tests {
         let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         let kernel = Problem::load_any(&problems.join("softmax")).unwrap();
         let module = Problem::load_any(&problems.join("modules/softmax")).unwrap();
-        assert_eq!((kernel.target(), module.target()), (Target::Kernel, Target::Module));
+        assert_eq!(
+            (kernel.target(), module.target()),
+            (Target::Kernel, Target::Module)
+        );
         for problem in [&kernel, &module] {
             assert!(problem.languages().contains(&problem.language));
         }
@@ -97,7 +100,11 @@ mod tests {
         assert!(!kernel.languages().contains(&Language::Python));
         assert!(kernel.states_work() && !module.states_work());
         assert_ne!(kernel.compared_with(), module.compared_with());
-        assert!(module.shipped_program().is_some_and(|file| file.ends_with(SOLUTION)));
+        assert!(
+            module
+                .shipped_program()
+                .is_some_and(|file| file.ends_with(SOLUTION))
+        );
         assert_eq!(kernel.shipped_program(), None);
     }
 }

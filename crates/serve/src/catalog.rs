@@ -174,7 +174,9 @@ mod tests {
         let kernel = catalog.find("softmax", &[]).unwrap();
         assert_ne!(module.digest, kernel.digest);
         assert_ne!(module.target(), kernel.target());
-        let wide = catalog.find("modules/softmax", &["wide".to_owned()]).unwrap();
+        let wide = catalog
+            .find("modules/softmax", &["wide".to_owned()])
+            .unwrap();
         assert_eq!(wide.workloads.len(), 1);
         let error = catalog.find("modules/softmx", &[]).unwrap_err();
         assert!(error.contains("did you mean `modules/softmax`?"), "{error}");

@@ -260,9 +260,7 @@ impl Service {
             {
                 let name = &candidate.problem;
                 let detail = format!("programs for `{name}` cannot be evaluated here: {why}");
-                return Err(
-                    Refusal::new(Kind::Infrastructure, detail).retry_after(AGAIN_SECONDS)
-                );
+                return Err(Refusal::new(Kind::Infrastructure, detail).retry_after(AGAIN_SECONDS));
             }
         }
         Ok(())

@@ -52,7 +52,11 @@ impl Numbers {
         rng: &mut impl Rng,
     ) -> Vec<String> {
         let alone = [self.start.as_str()];
-        let parents = if parents.is_empty() { &alone[..] } else { parents };
+        let parents = if parents.is_empty() {
+            &alone[..]
+        } else {
+            parents
+        };
         let mut children: Vec<String> = Vec::with_capacity(count);
         for _ in 0..count.saturating_mul(TRIES) {
             if children.len() == count {
@@ -201,7 +205,10 @@ mod tests {
         }
         search.outcome_seen("block = 64\nunroll = 8\n", Some(3.0));
         let next = search.programs(1, Share::ALL, 8);
-        assert!(next.iter().all(|program| !first.contains(program)), "{next:?}");
+        assert!(
+            next.iter().all(|program| !first.contains(program)),
+            "{next:?}"
+        );
         let of_best = |program: &&String| program.contains("128") || program.contains("16");
         assert!(next.iter().filter(of_best).count() >= 4, "{next:?}");
         let earlier = ["block = 32\nunroll = 4\n", "int x;"].map(str::to_owned);

@@ -37,7 +37,8 @@ fn solution() -> String {
 }
 
 fn asked(source: &str) -> Value {
-    let candidate = json!({ "problem": "modules/softmax", "workloads": ["narrow"], "source": source });
+    let candidate =
+        json!({ "problem": "modules/softmax", "workloads": ["narrow"], "source": source });
     json!({ "purpose": "screen", "candidates": [candidate] })
 }
 

@@ -73,7 +73,12 @@ fn a_search_on_a_module_begins_with_a_program_in_python() {
             &["no line `class ModelNew"],
         ),
         (
-            &["--start", SOLUTION, "--parameters", "examples/tune/parameters.json"],
+            &[
+                "--start",
+                SOLUTION,
+                "--parameters",
+                "examples/tune/parameters.json",
+            ],
             &["macros of C", "leave --parameters out"],
         ),
     ] {

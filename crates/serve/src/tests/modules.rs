@@ -30,7 +30,9 @@ fn problems_of_both_targets_are_listed_with_their_languages() {
     let named = |name: &str| {
         let all = all.as_array().unwrap();
         let found = all.iter().find(|listed| listed["problem"] == name);
-        found.unwrap_or_else(|| panic!("no {name} in {all:?}")).clone()
+        found
+            .unwrap_or_else(|| panic!("no {name} in {all:?}"))
+            .clone()
     };
     let module = named(MODULE);
     assert_eq!(module["target"], "module", "{module}");
@@ -77,9 +79,7 @@ fn a_program_of_the_other_target_is_refused_with_its_language() {
         assert!(said.contains(part), "{part} in {said}");
     }
     // KernelGYM calls the language of a program its backend.
-    let task = |problem: &str, backend: &str| {
-        json!({ "task_id": "t", "reference_code": problem, "kernel_code": "right 4", "backend": backend })
-    };
+    let task = |problem: &str, backend: &str| json!({ "task_id": "t", "reference_code": problem, "kernel_code": "right 4", "backend": backend });
     for (problem, backend) in [("dgemm", "triton"), (MODULE, "cpp")] {
         let refused = server.post("/evaluate", &task(problem, backend));
         assert_eq!(refused.refused(422), "invalid", "{problem}");
@@ -149,7 +149,9 @@ fn a_program_that_only_a_gpu_can_time_has_no_reward() {
 fn without_pytorch_every_route_says_what_to_do_and_nobody_gets_a_reward() {
     let place = tempfile::tempdir().unwrap();
     let server = without_pytorch(place.path());
-    let one = candidates(json!([{ "problem": "dot", "source": "right 1" }, { "problem": MODULE, "source": "right 1" }]));
+    let one = candidates(
+        json!([{ "problem": "dot", "source": "right 1" }, { "problem": MODULE, "source": "right 1" }]),
+    );
     let mut dry = one.clone();
     dry["dry_run"] = json!(true);
     let task = json!({ "task_id": "t", "reference_code": MODULE, "kernel_code": "right 1" });

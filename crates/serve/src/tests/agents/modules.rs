@@ -23,7 +23,10 @@ fn an_agent_works_on_a_module_with_the_same_tools() {
     let words = "3.000 times as fast as the faster of eager PyTorch and TorchInductor";
     assert!(summary.contains(words), "{summary}");
     let programs = json!([{ "source": "right 4" }, { "source": "right 8" }]);
-    let ranked = agent.result("compare", json!({ "problem": MODULE, "programs": programs }));
+    let ranked = agent.result(
+        "compare",
+        json!({ "problem": MODULE, "programs": programs }),
+    );
     let ranks = column(ranked["programs"].as_array().unwrap(), "rank");
     assert_eq!(ranks, [2, 1]);
     let best = agent.result("best_programs", json!({ "problem": MODULE, "most": 1 }));

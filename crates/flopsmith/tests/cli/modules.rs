@@ -62,7 +62,7 @@ fn options_of_kernels_are_refused_for_modules() {
 
 #[test]
 fn a_search_on_a_module_begins_with_a_program_in_python() {
-    let search = ["search", "--problem", "modules/softmax", "--budget", "1s"];
+    let search = ["search", "--problem", "modules/softmax"];
     for (more, parts) in [
         (
             &["--agent", "--start", "problems/dgemm/baseline.c"][..],

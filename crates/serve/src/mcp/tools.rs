@@ -56,10 +56,11 @@ static TABLE: [About; 8] = [
         tool: Tool::Evaluate,
         name: "evaluate",
         title: "Evaluate a program",
-        description: "Compiles, verifies and times one program: a kernel, or a module of PyTorch. The result has its speed relative to the plain \
-                      reference, or to the faster of eager PyTorch and TorchInductor, with a 95 % interval, or the reason why it was refused. `rank` takes some seconds, `screen` less, `certify` up to a \
-                      minute; the first program of a problem takes longer, because the reference is measured as well. Identical \
-                      programs are evaluated once.",
+        description: "Compiles, verifies and times one program: a kernel, or a module of PyTorch. The result has its speed relative to \
+                      the plain reference, or to the faster of eager PyTorch and TorchInductor, with a 95 % interval, or the reason \
+                      why it was refused. `rank` takes some seconds, `screen` less, `certify` up to a minute; the first \
+                      program of a problem takes longer, because the reference is measured as well. Identical programs are evaluated \
+                      once.",
         arguments: schema::<Evaluate>,
         result: schema::<Evaluated>,
         only_reads: false,

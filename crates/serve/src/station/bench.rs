@@ -94,10 +94,11 @@ pub fn open(
     settings: &Settings,
     quiet: &Quiet<'_>,
 ) -> Result<Box<dyn Bench>, Failure> {
-    Ok(match pipeline {
+    let bench: Box<dyn Bench> = match pipeline {
         Pipeline::Kernel(evaluator) => {
             Box::new(KernelBench::open(*evaluator, settings.threads, quiet)?)
         }
         Pipeline::Module(evaluator) => Box::new(ModuleBench::open(evaluator, quiet)?),
-    })
+    };
+    Ok(bench)
 }

@@ -12,7 +12,7 @@ from pages import HOW_TO, README, blocks
 # Sections and languages of the blocks that the files in `real` run. A test of the program reads the commands that begin with `flopsmith`, and
 # scripts/clients.sh installs the client.
 RUN = {
-    ("Start the service", "sh"), ("On a cluster", "sh"), ("Beyond one machine", "sh"), ("The client", "sh"), ("TRL", "python"), ("verl", "python"), ("verl", ""),
+    ("Start the service", "sh"), ("Modules of PyTorch", "sh"), ("On a cluster", "sh"), ("Beyond one machine", "sh"), ("The client", "sh"), ("TRL", "python"), ("verl", "python"), ("verl", ""),
     ("OpenRLHF and slime", ""), ("OpenEvolve", "yaml"), ("OpenEvolve", "sh"), ("ShinkaEvolve", "sh"), ("Your own tool", "python"),
 }
 

@@ -3,10 +3,11 @@
 //! - [`Population`]: what a run has tried, and the elites of each island, from the outcomes of the run's log alone;
 //! - [`difference`]: the lines in which two programs differ;
 //! - [`edit`]: SEARCH/REPLACE blocks, read from an answer and applied to a program;
+//! - [`numbers`]: programs that differ from another one in numbers;
 //! - [`conversation`]: the turns of a language model about one program: prompts and answers;
 //! - [`results`]: results in words.
 //!
-//! Left out on purpose: how a child is made from its parents (the caller's), requests to a model, evaluation.
+//! Left out on purpose: how else a child is made from its parents (the caller's), requests to a model, evaluation.
 //!
 //! Invariants, each with a test:
 //! - no program is a parent before a second measurement confirmed its speed;
@@ -20,6 +21,7 @@
 pub mod conversation;
 pub mod difference;
 pub mod edit;
+pub mod numbers;
 mod population;
 pub mod results;
 

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Result;
-use flopsmith_problem::{Language, nearest};
+use flopsmith_problem::{Language, Problem, nearest};
 use flopsmith_run::console::{say, usage};
 use walkdir::WalkDir;
 
@@ -33,9 +33,24 @@ pub struct Program {
 }
 
 impl Program {
+    /// Reads a program for a problem, whose languages are told by the ends of names, too.
+    pub fn read_for(file: &Path, problem: &Problem) -> Result<Self> {
+        let ending = file.extension().and_then(|ending| ending.to_str());
+        let mut languages = problem.languages().iter().copied();
+        let own = languages.find(|l| ending.is_some_and(|ending| l.endings().contains(&ending)));
+        match own {
+            Some(_) => Self::read_as(file, String::new(), own),
+            None => Self::read(file, String::new()),
+        }
+    }
+
     /// Reads a file.
     pub fn read(file: &Path, stem: String) -> Result<Self> {
         let language = language(file)?;
+        Self::read_as(file, stem, language)
+    }
+
+    fn read_as(file: &Path, stem: String, language: Option<Language>) -> Result<Self> {
         let stamp = stamp(file);
         let mut bytes = Vec::new();
         if std::fs::metadata(file).is_ok_and(|m| m.file_type().is_fifo()) {

@@ -12,6 +12,7 @@ mod draws;
 mod layouts;
 mod look;
 mod modules;
+mod pipeline;
 mod prepared;
 mod require;
 mod tools;
@@ -25,7 +26,7 @@ use flopsmith_machine::{Cores, openblas, pinning};
 use flopsmith_measure::verify::soundness::{self, Examined};
 use flopsmith_measure::{Calibration, Listener, Purpose, Sanitizers, Timer, Verifier};
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{CandidateFault, Digest, Failure, Technique, TechniqueSet};
+use flopsmith_protocol::{CandidateFault, Failure, Technique, TechniqueSet};
 use flopsmith_sandbox::Sandbox;
 
 use draws::Draws;
@@ -34,6 +35,7 @@ pub use flopsmith_compile::Question;
 pub use layouts::VerifiedLayouts;
 pub use look::Look;
 pub use modules::{ModuleEvaluator, ModuleMachine, ModuleStages};
+pub use pipeline::{Host, Pipeline, missing, unexplained};
 use prepared::OtherLayouts;
 pub use prepared::{Evaluated, Prepared};
 pub use require::{has_cores, is_compiler};
@@ -308,33 +310,6 @@ fn about_openmp(failure: Failure, compiler: &str) -> Failure {
             ),
         },
         other => other,
-    }
-}
-
-/// The stages of one machine for a problem of either target.
-#[derive(Clone)]
-pub enum Pipeline {
-    /// For a kernel.
-    Kernel(Box<Evaluator>),
-    /// For a module of PyTorch.
-    Module(ModuleEvaluator),
-}
-
-impl Pipeline {
-    /// The problem.
-    pub fn problem(&self) -> &Arc<Problem> {
-        match self {
-            Pipeline::Kernel(evaluator) => &evaluator.problem,
-            Pipeline::Module(evaluator) => &evaluator.problem,
-        }
-    }
-
-    /// Digest of the tools that outcomes depend on.
-    pub fn fingerprint(&self) -> &Digest {
-        match self {
-            Pipeline::Kernel(evaluator) => &evaluator.toolchain.fingerprint,
-            Pipeline::Module(evaluator) => evaluator.fingerprint(),
-        }
     }
 }
 

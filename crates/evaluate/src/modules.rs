@@ -11,7 +11,7 @@ use flopsmith_machine::environment::{self, Watched};
 use flopsmith_machine::peak;
 use flopsmith_machine::pinning::Pinned;
 use flopsmith_measure::stats::{mdape, median};
-use flopsmith_measure::{Limits, Report, Timed};
+use flopsmith_measure::{Chain, Chains, Limits, Report, Timed};
 use flopsmith_module::{
     Architecture, Builder, Effort, Environment, Error as Broken, Finding, Options, Outcome,
     Package, Verdict,
@@ -138,6 +138,33 @@ pub struct ModuleMachine {
     efforts: Vec<Effort>,
 }
 
+impl ModuleMachine {
+    /// The fastest baseline of each workload as the reference that ratios refer to. A candidate is timed beside it, so it is
+    /// its own baseline: each chain has the ratio 1, without an error. None without workloads.
+    pub fn chains(&self) -> Option<Chains> {
+        let each = self.efforts.iter().map(|effort| Chain {
+            log_ratio: 0.0,
+            log_se: 0.0,
+            reference_seconds: effort.baseline_seconds,
+            baseline_seconds: effort.baseline_seconds,
+        });
+        Chains::of_each(&each.collect::<Vec<Chain>>())
+    }
+
+    /// Speed of the fastest baseline at each of several workloads, 10⁹ operations a second; empty where there is one.
+    pub fn reference_gflops_of_each(&self) -> Vec<f64> {
+        match self.efforts.len() {
+            0 | 1 => Vec::new(),
+            _ => self.efforts.iter().map(gflops_of).collect(),
+        }
+    }
+}
+
+/// Speed of the fastest baseline of a workload, 10⁹ operations a second.
+fn gflops_of(effort: &Effort) -> f64 {
+    effort.operations / effort.baseline_seconds / 1e9
+}
+
 impl ModuleEvaluator {
     /// Finds Python with PyTorch, and checks the definition. Candidates are timed with `threads` threads; `progress` says
     /// what takes long.
@@ -193,6 +220,12 @@ impl ModuleEvaluator {
         &self.fingerprint
     }
 
+    /// The versions of Python and PyTorch, for people.
+    pub fn versions(&self) -> String {
+        let python = self.stages.environment();
+        format!("Python {}, PyTorch {}", python.python, python.torch)
+    }
+
     /// The tools and GPUs that decide which programs can be timed here, as [`timing_tools`](crate::timing_tools) returns
     /// them.
     pub fn tools(&self) -> Digest {
@@ -246,8 +279,7 @@ impl ModuleEvaluator {
         let cores = cores_for(self.threads);
         let (peak, roofs) = peak::measure_all(&cores.kernel, self.threads, PEAK, ROOF);
         let efforts = self.stages.judge().efforts().map_err(|e| ours(&e))?;
-        let python = self.stages.environment();
-        let compiler = format!("Python {}, PyTorch {}", python.python, python.torch);
+        let compiler = self.versions();
         let attestation = Attestation::collect(&Circumstances {
             supervisor_core: cores.supervisor,
             kernel_cores: &cores.kernel,
@@ -261,8 +293,7 @@ impl ModuleEvaluator {
             peak,
             roofs: &roofs,
         });
-        let speeds = efforts.iter();
-        let speeds = speeds.map(|effort| effort.operations / effort.baseline_seconds / 1e9);
+        let speeds = efforts.iter().map(gflops_of);
         Ok(ModuleMachine {
             attestation,
             peak_gflops: SINGLE * peak.gflops,
@@ -538,6 +569,30 @@ mod tests {
         let raw: serde_json::Value = serde_json::from_slice(&raw).unwrap();
         let calls = raw.pointer("/workloads/0/speeds/1/samples/candidate/0/seconds");
         assert_eq!(calls.unwrap().as_array().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn the_fastest_baselines_are_the_reference_of_a_module() {
+        let one = machine(&["one"]);
+        let chain = one.chains().unwrap().whole();
+        assert_eq!((chain.log_ratio, chain.log_se), (0.0, 0.0));
+        assert_eq!(chain.reference_seconds, 2e-3);
+        assert!(one.reference_gflops_of_each().is_empty());
+        let mut two = machine(&["one", "two"]);
+        two.efforts[1].baseline_seconds = 1e-3;
+        assert_eq!(two.chains().unwrap().each().len(), 2);
+        let speeds = two.reference_gflops_of_each();
+        assert!((speeds[0] - 2.0).abs() < 1e-9 && (speeds[1] - 4.0).abs() < 1e-9);
+        assert_eq!(machine(&[]).chains(), None);
+        // A measurement that is told in it keeps its ratio, and has the speed of that ratio.
+        let mut measurement = timed(&one, &[at("one", 3.0, 1.5)]).unwrap().measurement;
+        measurement.tell_in(2.0, &[], 50.0);
+        assert!(
+            (measurement.gflops - 3.0).abs() < 1e-9,
+            "{}",
+            measurement.gflops
+        );
+        assert!((measurement.share_of_peak - 0.06).abs() < 1e-12);
     }
 
     #[test]

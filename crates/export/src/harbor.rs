@@ -4,27 +4,26 @@
 //! `solution`, and the verifier in `tests`. The verifier runs in a container of its own, to which Harbor copies the program
 //! and nothing else of the agent's: an agent that has become root cannot change the measurement.
 
+mod kit;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::Result;
 use flopsmith_problem::{Problem, prompt};
-use flopsmith_run::console::{data, usage};
+use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::output::unwritable;
 use flopsmith_run::paths;
 use serde_json::json;
 
-/// Scores the program.
-const TEST: &str = include_str!("harbor/test.sh");
+use kit::Kit;
+
 /// Writes the oracle's program.
 const SOLVE: &str = include_str!("harbor/solve.sh");
-/// The agent's container.
-const ENVIRONMENT: &str = include_str!("harbor/environment.Dockerfile");
-/// The verifier's container.
-const VERIFIER: &str = include_str!("harbor/tests.Dockerfile");
 
-/// Writes problems as tasks of Harbor into `folder`: those of these names, or all if there is none. Verifiers are built from
-/// the image `image`, which has the command `flopsmith`.
+/// Writes problems as tasks of Harbor into `folder`: those of these names, or all kernels if there is none. A folder of modules
+/// stands for those of its modules that have an oracle. Verifiers are built from the image `image`, which has the command
+/// `flopsmith`.
 ///
 /// # Errors
 /// Wrong usage: no name of an image, an unknown problem, or a task that exists or cannot be written.
@@ -35,9 +34,9 @@ pub fn export(folder: &Path, names: &[String], image: &str) -> Result<()> {
             image.escape_default()
         )));
     }
-    let problems = chosen(names)?;
-    for problem in &problems {
-        let task = folder.join(problem.id.as_str());
+    let chosen = chosen(names)?;
+    for (_, kit) in &chosen {
+        let task = folder.join(&kit.name);
         if task.exists() {
             return Err(usage(format!(
                 "{} exists already; remove it, or name a new folder",
@@ -45,34 +44,52 @@ pub fn export(folder: &Path, names: &[String], image: &str) -> Result<()> {
             )));
         }
     }
-    for problem in &problems {
-        write(&folder.join(problem.id.as_str()), problem, image)?;
+    for (problem, kit) in &chosen {
+        write(&folder.join(&kit.name), problem, kit, image)?;
     }
     data(&format!(
         "{} tasks are in {}; run one with\n  harbor run -p {} -a oracle",
-        problems.len(),
+        chosen.len(),
         folder.display(),
-        problems.first().map_or_else(String::new, |first| {
-            folder.join(first.id.as_str()).display().to_string()
+        chosen.first().map_or_else(String::new, |(_, first)| {
+            folder.join(&first.name).display().to_string()
         }),
     ));
     Ok(())
 }
 
-/// The named problems, or all.
-fn chosen(names: &[String]) -> Result<Vec<Problem>> {
+/// The named problems, or all kernels, with the parts of their tasks.
+fn chosen(names: &[String]) -> Result<Vec<(Problem, Kit)>> {
+    let with_kit = |problem: Problem| Kit::of(&problem).map(|kit| (problem, kit));
     if names.is_empty() {
-        return paths::suite(paths::EVERY);
+        let all = paths::suite(paths::EVERY)?;
+        return all.into_iter().map(with_kit).collect();
     }
-    if let Some(name) = names.iter().find(|name| !paths::modules(name).is_empty()) {
-        return Err(usage(format!(
-            "`{name}` names modules of PyTorch, which are not exported: a verifier is built from the image of a worker, and that has no PyTorch; evaluate programs with `flopsmith bench FILE --problem {name}`"
-        )));
+    let mut chosen = Vec::new();
+    for name in names {
+        let folders = paths::modules(name);
+        if folders.is_empty() || paths::module(name).is_some() {
+            chosen.push(with_kit(paths::any(name)?)?);
+            continue;
+        }
+        let before = chosen.len();
+        for folder in folders {
+            let problem = paths::any(&folder.display().to_string())?;
+            match Kit::of(&problem) {
+                Ok(kit) => chosen.push((problem, kit)),
+                Err(why) => say(&format!("left out: {why}")),
+            }
+        }
+        if chosen.len() == before {
+            return Err(usage(format!(
+                "no module in `{name}` has a solution that can be an oracle"
+            )));
+        }
     }
-    names.iter().map(|name| paths::problem(name)).collect()
+    Ok(chosen)
 }
 
-fn write(task: &Path, problem: &Problem, image: &str) -> Result<()> {
+fn write(task: &Path, problem: &Problem, kit: &Kit, image: &str) -> Result<()> {
     let name = problem.id.as_str();
     let file = format!("{name}.{}", problem.language.ending());
     let fill = |text: &str| {
@@ -80,19 +97,17 @@ fn write(task: &Path, problem: &Problem, image: &str) -> Result<()> {
             .replace("NAME", name)
             .replace("IMAGE", image)
     };
-    // Reference and baseline are in C.
-    let oracle = problem.baseline_source.as_ref();
-    let oracle = oracle.unwrap_or(&problem.reference_source);
+    let (solution_of, reference) = (&kit.oracle, format!("environment/{}", kit.reference));
     let solution = format!("solution/{file}");
     let texts = [
-        ("task.toml", configuration(problem, &file)),
-        ("instruction.md", instruction(problem, &file)),
-        ("environment/Dockerfile", fill(ENVIRONMENT)),
-        ("environment/reference.c", problem.reference_source.clone()),
+        ("task.toml", configuration(problem, kit, &file)),
+        ("instruction.md", instruction(problem, kit, &file)),
+        ("environment/Dockerfile", fill(kit.environment)),
+        (reference.as_str(), problem.reference_source.clone()),
         ("solution/solve.sh", fill(SOLVE)),
-        (solution.as_str(), oracle.clone()),
-        ("tests/Dockerfile", fill(VERIFIER)),
-        ("tests/test.sh", fill(TEST)),
+        (solution.as_str(), solution_of.clone()),
+        ("tests/Dockerfile", fill(kit.verifier)),
+        ("tests/test.sh", fill(kit.test)),
     ];
     for (path, text) in texts {
         let path = task.join(path);
@@ -103,7 +118,7 @@ fn write(task: &Path, problem: &Problem, image: &str) -> Result<()> {
         }
     }
     // The verifier judges by the definition that was exported, whatever its image has.
-    let definition = task.join("tests/problems").join(name);
+    let definition = task.join("tests/problems").join(&kit.definition);
     let entries = std::fs::read_dir(&problem.dir).map_err(|e| unreadable(&problem.dir, &e))?;
     for entry in entries {
         let entry = entry.map_err(|e| unreadable(&problem.dir, &e))?;
@@ -129,20 +144,21 @@ fn place(path: &Path, content: &[u8]) -> Result<()> {
 }
 
 /// The task for the agent: the prompt for a model, with a file in place of an answer.
-fn instruction(problem: &Problem, file: &str) -> String {
+fn instruction(problem: &Problem, kit: &Kit, file: &str) -> String {
     // `bench`, which judges the program, permits all of them with any number of threads.
     let prompt = prompt::full(problem, problem.techniques, None);
     let lines: Vec<&str> = prompt.trim_end().lines().collect();
     // The last line says how to answer.
     let task = lines.split_last().map_or(&[][..], |(_, task)| task);
     format!(
-        "{}\n\nWrite the whole program, at most {} bytes, to `/app/{file}`. Its score is its speed relative to the plain reference in `/app/reference.c`, which is timed with one thread beside it: 1 is as fast, 2 is twice as fast, and a program that is wrong or refused has 0.\n",
+        "{}\n\nWrite the whole program, at most {} bytes, to `/app/{file}`. Its score is its speed relative to {}: 1 is as fast, 2 is twice as fast, and a program that is wrong or refused has 0.\n",
         task.join("\n").trim_end(),
-        problem.max_source_bytes
+        problem.max_source_bytes,
+        kit.one
     )
 }
 
-fn configuration(problem: &Problem, file: &str) -> String {
+fn configuration(problem: &Problem, kit: &Kit, file: &str) -> String {
     // Strings of JSON are strings of TOML.
     let text = |text: &str| json!(text).to_string();
     format!(
@@ -153,7 +169,7 @@ artifacts = [{artifact}]
 [task]
 name = {name}
 description = {title}
-keywords = [\"performance\", \"kernels\"]
+keywords = [\"performance\", {keyword}]
 
 [metadata]
 category = \"performance\"
@@ -165,22 +181,27 @@ timeout_sec = 3600.0
 
 [verifier]
 environment_mode = \"separate\"
-timeout_sec = 1800.0
+timeout_sec = {verifier}.0
 
 [verifier.environment]
-build_timeout_sec = 1200.0
+build_timeout_sec = {build}.0
 cpus = 2
-memory_mb = 4096
-storage_mb = 10240
+memory_mb = {memory}
+storage_mb = {storage}
 
 [environment]
-build_timeout_sec = 1200.0
+build_timeout_sec = {build}.0
 cpus = 2
-memory_mb = 4096
-storage_mb = 10240
+memory_mb = {memory}
+storage_mb = {storage}
 ",
+        keyword = text(kit.keyword),
+        verifier = kit.verifier_seconds,
+        build = kit.build_seconds,
+        memory = kit.memory_mb,
+        storage = kit.storage_mb,
         artifact = text(&format!("/app/{file}")),
-        name = text(&format!("flopsmith/{}", problem.id)),
+        name = text(&format!("flopsmith/{}", kit.name)),
         title = text(&problem.title),
         version = text(env!("CARGO_PKG_VERSION")),
         digest = text(problem.digest.as_str()),
@@ -197,8 +218,15 @@ mod tests {
     fn task(place: &Path) -> std::path::PathBuf {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let task = place.join("dgemm");
-        write(&task, &Problem::load(&root).unwrap(), "flopsmith-worker").unwrap();
+        let problem = Problem::load(&root).unwrap();
+        let kit = Kit::of(&problem).unwrap();
+        write(&task, &problem, &kit, "flopsmith-worker").unwrap();
         task
+    }
+
+    fn shipped(name: &str) -> String {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        root.join(name).display().to_string()
     }
 
     #[test]
@@ -237,8 +265,18 @@ mod tests {
     fn judged(row: Option<&str>, code: i32) -> (Option<i32>, Option<serde_json::Value>) {
         let place = tempfile::tempdir().unwrap();
         let task = task(place.path());
+        judged_by(&task.join("tests/test.sh"), row, code)
+    }
+
+    /// The same by this script.
+    fn judged_by(
+        test: &Path,
+        row: Option<&str>,
+        code: i32,
+    ) -> (Option<i32>, Option<serde_json::Value>) {
+        let place = tempfile::tempdir().unwrap();
         let bin = place.path().join("bin");
-        let program = place.path().join("dgemm.c");
+        let program = place.path().join("program");
         if row.is_some() {
             std::fs::write(&program, "int x;").unwrap();
         }
@@ -255,8 +293,9 @@ mod tests {
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
         let logs = place.path().join("logs");
         let output = Command::new("sh")
-            .arg(task.join("tests/test.sh"))
+            .arg(test)
             .env("PATH", path)
+            .env_remove("FLOPSMITH_PYTHON")
             .env("FLOPSMITH_TASK_PROGRAM", program)
             .env("FLOPSMITH_TASK_LOGS", &logs)
             .output()
@@ -306,16 +345,86 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_refused_with_the_reason() {
+    fn a_module_is_a_task_with_its_solution_as_the_oracle() {
         let place = tempfile::tempdir().unwrap();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        for name in ["modules/softmax", "modules"] {
-            let name = root.join(name).display().to_string();
-            let names = [root.join("dgemm").display().to_string(), name];
-            let folder = place.path().join("tasks");
-            let error = export(&folder, &names, "flopsmith-worker").unwrap_err();
-            assert!(error.to_string().contains("no PyTorch"), "{error:#}");
-            assert!(!folder.exists());
+        let folder = place.path().join("tasks");
+        let names = [shipped("dgemm"), shipped("modules/softmax")];
+        export(&folder, &names, "flopsmith-worker").unwrap();
+        let task = folder.join("module_softmax");
+        let read = |path: &str| std::fs::read_to_string(task.join(path)).unwrap();
+        let settings: toml::Table = toml::from_str(&read("task.toml")).unwrap();
+        let name = settings["task"]["name"].as_str();
+        assert_eq!(name, Some("flopsmith/module_softmax"));
+        assert_eq!(settings["artifacts"][0].as_str(), Some("/app/softmax.py"));
+        let instruction = read("instruction.md");
+        for part in [
+            "ModelNew",
+            "/app/softmax.py",
+            "/app/reference.py",
+            "TorchInductor",
+        ] {
+            assert!(instruction.contains(part), "{part} in {instruction}");
+        }
+        assert!(read("tests/Dockerfile").contains("\nFROM flopsmith-worker\n"));
+        let copied = task.join("tests/problems/modules/softmax");
+        let copied = Problem::load_module(&copied).unwrap();
+        let own = Problem::load_module(Path::new(&shipped("modules/softmax"))).unwrap();
+        assert_eq!(copied.digest, own.digest);
+        let oracle = std::fs::read_to_string(own.shipped_program().unwrap()).unwrap();
+        assert_eq!(read("solution/softmax.py"), oracle);
+        assert_eq!(read("environment/reference.py"), own.reference_source);
+    }
+
+    #[test]
+    fn a_folder_of_modules_gives_a_task_for_each_with_an_oracle() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("tasks");
+        export(&folder, &[shipped("modules")], "flopsmith-worker").unwrap();
+        let all = std::fs::read_dir(shipped("modules")).unwrap();
+        let with_oracle = all.filter(|module| {
+            let module = module.as_ref().unwrap().path();
+            module.join("solution_cpp.py").is_file()
+        });
+        let tasks = std::fs::read_dir(&folder).unwrap().count();
+        assert_eq!(tasks, with_oracle.count());
+        // One without an oracle is refused if it is named itself.
+        let bare = place.path().join("bare");
+        std::fs::create_dir(&bare).unwrap();
+        for file in ["problem.toml", "reference.py"] {
+            let from = Path::new(&shipped("modules/softmax")).join(file);
+            std::fs::copy(from, bare.join(file)).unwrap();
+        }
+        let other = place.path().join("other");
+        let named = [bare.display().to_string()];
+        let error = export(&other, &named, "flopsmith-worker").unwrap_err();
+        assert!(error.to_string().contains("solution_cpp.py"), "{error:#}");
+        assert!(!other.exists());
+    }
+
+    #[test]
+    fn a_module_has_a_reward_by_its_speedup_and_none_without_a_time() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("tasks");
+        export(&folder, &[shipped("modules/softmax")], "flopsmith-worker").unwrap();
+        let test = folder.join("module_softmax/tests/test.sh");
+        let measured = |low: f64, speedup: f64, high: f64| json!({ "outcome": "measured", "low": low, "speedup": speedup, "high": high, "workloads": [{ "low": 9.0 }] });
+        for (row, code, exit, reward, ratio) in [
+            (Some(measured(3.25, 3.5, 3.75)), 0, 0, Some(3.25), 3.5),
+            (Some(measured(0.98, 1.01, 1.04)), 0, 0, Some(1.0), 1.01),
+            (Some(measured(0.4, 0.5, 0.6)), 0, 0, Some(0.6), 0.5),
+            (Some(json!({ "outcome": "refused" })), 1, 0, Some(0.0), 0.0),
+            (None, 0, 0, Some(0.0), 0.0),
+            (Some(json!({ "outcome": "verified" })), 3, 3, None, 0.0),
+            (Some(json!({ "outcome": "compiled" })), 0, 3, None, 0.0),
+        ] {
+            let row = row.map(|row| row.to_string());
+            let (ended, found) = judged_by(&test, row.as_deref(), code);
+            assert_eq!(ended, Some(exit), "{row:?}");
+            let own = found.as_ref().map(|f| f["reward"].as_f64());
+            assert_eq!(own, reward.map(Some), "{row:?}");
+            if let Some(found) = found {
+                assert_eq!(found["ratio"].as_f64(), Some(ratio), "{row:?}");
+            }
         }
     }
 

@@ -344,7 +344,8 @@ pub struct Search {
     /// Begin with this program of your own: the search tries it first, and the result says how many times as fast the best
     /// program is. A third of the programs (`generator.start_share`) vary it and its fastest variants: numbers such as tile
     /// sizes, hints to the compiler, prefetches and the order of loops. For a problem without a schedule space all programs do.
-    /// Not with --resume.
+    /// For a module of PyTorch a search without a model varies the numbers of this program, or of the module's shipped one
+    /// without it. Not with --resume.
     #[arg(long, value_name = "FILE", conflicts_with = "staged")]
     pub start: Option<PathBuf>,
     /// Accept programs of up to this many bytes instead of the problem's own limit (`max_source_bytes`), e.g. generated
@@ -575,15 +576,17 @@ pub enum Problem {
     /// Write problems as tasks of another tool
     ///
     /// A task of Harbor is a folder with an instruction, the agent's container, an oracle and a verifier. The reward is the
-    /// speed relative to the plain reference: the number of its 95 % interval that is closest to 1; 0 for a program that is
-    /// missing or refused. Where the verifier's machine fails, there is no reward.
+    /// speed relative to the plain reference, or to the faster of eager PyTorch and TorchInductor: the number of its 95 %
+    /// interval that is closest to 1; 0 for a program that is missing or refused. Where the verifier's machine fails, there is
+    /// no reward.
     Export {
         /// The tool.
         #[arg(value_enum)]
         format: ExportFormat,
         /// The folder of the tasks. A task that exists is not overwritten.
         folder: PathBuf,
-        /// Export this problem, by name or folder; may be repeated. All problems when left out.
+        /// Export this problem, by name or folder, or all modules in a folder (modules); may be repeated. All kernels when
+        /// left out.
         #[arg(long = "problem", value_name = "PROBLEM")]
         problems: Vec<String>,
         /// Build verifiers from this container image, which has the command flopsmith.

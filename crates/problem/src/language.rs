@@ -21,7 +21,6 @@ pub enum Language {
     /// Fortran in fixed form: columns have a meaning.
     Fortran77,
     /// Python: modules are written in it, and no kernel.
-    #[serde(skip_deserializing)]
     Python,
 }
 

@@ -21,7 +21,7 @@ use crate::{Distribution, Entry, Language, Problem, VerifyPlan, Workload, module
 struct Raw {
     title: String,
     suite: Option<String>,
-    language: Option<Language>,
+    language: Option<Spanned<Language>>,
     entry: RawEntry,
     timed: Spanned<Timed>,
     verify: RawVerify,
@@ -60,7 +60,18 @@ struct RawCost {
 }
 
 impl Problem {
-    /// Reads the problem in `dir`.
+    /// Reads the problem in `dir`, whatever its target.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or a definition with mistakes.
+    pub fn load_any(dir: &Path) -> Result<Problem, Error> {
+        match module::is_module(&read(&dir.join("problem.toml"))?) {
+            true => Problem::load_module(dir),
+            false => Problem::load(dir),
+        }
+    }
+
+    /// Reads the kernel in `dir`.
     pub fn load(dir: &Path) -> Result<Problem, Error> {
         let path = dir.join("problem.toml");
         let text = read(&path)?;
@@ -247,7 +258,7 @@ pub(crate) fn parse(
             "`verify.distributions` is empty: name at least `uniform`",
         );
     }
-    let language = raw.language.unwrap_or_default();
+    let language = language(&mut check, raw.language.as_ref());
     let args = arguments::read(&mut check, &raw.entry, &timed, language);
     for other in workloads.iter().skip(1) {
         arguments_at(&mut check, &raw.entry, other, language);
@@ -396,6 +407,26 @@ pub(crate) fn parse(
         }),
         _ => Err(check.mistakes),
     }
+}
+
+/// The language of candidates that name none: C where the definition names none.
+fn language(check: &mut Check<'_>, named: Option<&Spanned<Language>>) -> Language {
+    let Some(named) = named else {
+        return Language::default();
+    };
+    let language = *named.get_ref();
+    if Language::ALL.contains(&language) {
+        return language;
+    }
+    let known = "`c`, `c++`, `fortran` and `fortran77`";
+    check.wrong(
+        named,
+        format!(
+            "kernels are written in {known}, and `language` is {}; name one of these, or write `kind = \"module\"` for a module of PyTorch",
+            language.name()
+        ),
+    );
+    Language::default()
 }
 
 /// Reports mistakes of the arguments that show at this workload and not at the first one: ranges may depend on the size.

@@ -14,8 +14,8 @@ use crate::console::usage;
 use crate::kept_out::{KeptOut, SAME_NEST};
 use crate::start;
 
-/// The folder of module problems in a folder of problems.
-const MODULES: &str = "modules";
+/// The name of the folder of module problems in a folder of problems.
+pub const MODULES: &str = "modules";
 
 /// The folder of the repository or installation that this binary belongs to, if there is one.
 fn home() -> Option<PathBuf> {

@@ -32,6 +32,9 @@ pub fn check(
     problem: &Problem,
 ) -> Result<Checked> {
     let of_program = |error: parameters::Error| usage(format!("{name}: {error}"));
+    if problem.language == Language::Python {
+        return check_python((name, source), parameters.is_some(), problem);
+    }
     if source.contains('\0') {
         return Err(usage(format!(
             "{name}: it is no text in UTF-8; save it as UTF-8"
@@ -61,6 +64,42 @@ pub fn check(
             max_source_bytes: None,
         },
         ignored: file.ignored,
+    })
+}
+
+/// Checks a program in Python. Its syntax is the matter of the compile stage, and parameters are macros of C.
+fn check_python(
+    (name, source): (&str, String),
+    has_parameters: bool,
+    problem: &Problem,
+) -> Result<Checked> {
+    if has_parameters {
+        return Err(usage(format!(
+            "parameters are macros of C, and programs for {} are in Python; leave --parameters out: the search varies the numbers of {name}",
+            problem.id
+        )));
+    }
+    let class = format!("class {}", problem.entry.name);
+    if !source.lines().any(|line| line.starts_with(&class)) {
+        return Err(usage(format!(
+            "{name}: it has no line `{class}(…)`, which problem {} asks for; name a program for this problem, or the problem of this program",
+            problem.id
+        )));
+    }
+    if source.len() > problem.max_source_bytes {
+        return Err(usage(format!(
+            "{name}: it has {} bytes, and problem {} permits {}; shorten it, or permit more with `--max-source BYTES`",
+            source.len(),
+            problem.id,
+            problem.max_source_bytes
+        )));
+    }
+    Ok(Checked {
+        start: Start {
+            source,
+            ..Start::default()
+        },
+        ignored: Vec::new(),
     })
 }
 
@@ -110,11 +149,12 @@ fn program_file(folder: &Path, language: Language) -> PathBuf {
 
 /// The program's file in a run's folder, and that of its parameters if it has some.
 pub fn files(folder: &Path, start: &Start) -> (PathBuf, Option<PathBuf>) {
-    let names = Language::ALL.map(|language| program_file(folder, language));
-    let [in_c, ..] = &names;
-    let program = names.iter().find(|file| file.is_file()).unwrap_or(in_c);
+    let languages = Language::ALL.into_iter().chain([Language::Python]);
+    let mut names = languages.map(|language| program_file(folder, language));
+    let program = names.find(|file| file.is_file());
+    let program = program.unwrap_or_else(|| program_file(folder, Language::C));
     let parameters = start.has_parameters().then(|| folder.join(PARAMETERS));
-    (program.clone(), parameters)
+    (program, parameters)
 }
 
 /// Writes the program and its parameters into a run's folder.
@@ -189,6 +229,29 @@ mod tests {
         );
         let nothing = sound.replace("<= 64", "<= 4");
         assert!(error(&source, Some(&nothing)).starts_with("p.json: no configuration"));
+    }
+
+    #[test]
+    fn a_module_begins_a_search_without_parameters() {
+        let module = Problem::load_any(&root().join("problems/modules/softmax")).unwrap();
+        let file = module.shipped_program().unwrap();
+        let shipped = std::fs::read_to_string(file).unwrap();
+        let begun = check(("s.py", shipped.clone()), None, &module).unwrap();
+        assert_eq!(begun.start.source, shipped);
+        for (source, parameters, said) in [
+            ("void softmax(int n) {}", None, "no line `class ModelNew"),
+            (shipped.as_str(), Some("{}"), "macros of C"),
+        ] {
+            let parameters = parameters.map(|text: &str| ("p.json", text.to_owned()));
+            let error = check(("s.py", source.to_owned()), parameters, &module).unwrap_err();
+            assert!(error.to_string().contains(said), "{error}");
+        }
+        let short = Problem {
+            max_source_bytes: 10,
+            ..module
+        };
+        let error = check(("s.py", shipped), None, &short).unwrap_err();
+        assert!(error.to_string().contains("--max-source"), "{error}");
     }
 
     #[test]

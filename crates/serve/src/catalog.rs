@@ -1,4 +1,7 @@
 //! The problems that the service knows, by name. A request names no paths.
+//!
+//! A problem has the name of its folder, as in `bench`: `dgemm`. One in the folder of modules of a folder of problems has that
+//! in its name, too: `modules/softmax`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -6,24 +9,40 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flopsmith_problem::{Problem, nearest};
 use flopsmith_protocol::ProblemId;
+use flopsmith_run::paths::MODULES;
 
 /// Number of problems and selections of workloads that stay in memory.
 const KEPT: usize = 256;
 
 /// The problems in some folders. A definition is read once: a changed one holds after a restart.
 pub struct Catalog {
-    roots: Vec<PathBuf>,
+    shelves: Vec<Shelf>,
     known: Mutex<HashMap<Selection, Arc<Problem>>>,
+}
+
+/// A folder of problems, and the beginning of their names.
+struct Shelf {
+    prefix: String,
+    folder: PathBuf,
 }
 
 /// A problem's name, and names of workloads; none of them stands for all.
 type Selection = (String, Vec<String>);
 
 impl Catalog {
-    /// The problems in the folders `roots`. The first folder that has a name counts.
+    /// The problems in the folders `roots`, and in the folders of modules in these. The first folder that has a name counts.
     pub fn new(roots: Vec<PathBuf>) -> Self {
+        let modules = roots.iter().map(|root| Shelf {
+            prefix: format!("{MODULES}/"),
+            folder: root.join(MODULES),
+        });
+        let modules: Vec<Shelf> = modules.collect();
+        let plain = roots.into_iter().map(|folder| Shelf {
+            prefix: String::new(),
+            folder,
+        });
         Self {
-            roots,
+            shelves: plain.chain(modules).collect(),
             known: Mutex::default(),
         }
     }
@@ -31,14 +50,14 @@ impl Catalog {
     /// The names of all problems, sorted.
     pub fn names(&self) -> Vec<String> {
         let mut names = BTreeSet::new();
-        for root in &self.roots {
-            let entries = std::fs::read_dir(root).into_iter().flatten();
+        for Shelf { prefix, folder } in &self.shelves {
+            let entries = std::fs::read_dir(folder).into_iter().flatten();
             for entry in entries.filter_map(Result::ok) {
                 if entry.path().join("problem.toml").is_file()
                     && let Ok(name) = entry.file_name().into_string()
                     && ProblemId::new(name.as_str()).is_ok()
                 {
-                    names.insert(name);
+                    names.insert(format!("{prefix}{name}"));
                 }
             }
         }
@@ -83,10 +102,12 @@ impl Catalog {
 
     fn load(&self, name: &str) -> Result<Problem, String> {
         // Only a name without slashes is an id, so that no request reads a file outside the folders.
-        let folder = ProblemId::new(name).ok().and_then(|_| {
-            let mut folders = self.roots.iter().map(|root| root.join(name));
-            folders.find(|folder| folder.join("problem.toml").is_file())
+        let mut folders = self.shelves.iter().filter_map(|shelf| {
+            let own = name.strip_prefix(shelf.prefix.as_str())?;
+            let own = ProblemId::new(own).ok()?;
+            Some(shelf.folder.join(own.as_str()))
         });
+        let folder = folders.find(|folder| folder.join("problem.toml").is_file());
         let Some(folder) = folder else {
             let names = self.names();
             // Comparing a name of megabytes would take long.
@@ -100,7 +121,7 @@ impl Catalog {
                 near.unwrap_or_default()
             ));
         };
-        let problem = Problem::load(&folder).map_err(|e| e.to_string())?;
+        let problem = Problem::load_any(&folder).map_err(|e| e.to_string())?;
         let mistakes: Vec<String> = flopsmith_problem::check(&problem)
             .iter()
             .filter(|finding| finding.is_error())
@@ -147,6 +168,25 @@ mod tests {
     }
 
     #[test]
+    fn a_module_has_its_folder_in_its_name_and_is_another_problem_than_the_kernel() {
+        let catalog = shipped();
+        let module = catalog.find("modules/softmax", &[]).unwrap();
+        let kernel = catalog.find("softmax", &[]).unwrap();
+        assert_ne!(module.digest, kernel.digest);
+        assert_ne!(module.target(), kernel.target());
+        let wide = catalog
+            .find("modules/softmax", &["wide".to_owned()])
+            .unwrap();
+        assert_eq!(wide.workloads.len(), 1);
+        let error = catalog.find("modules/softmx", &[]).unwrap_err();
+        assert!(error.contains("did you mean `modules/softmax`?"), "{error}");
+        // A user's folder of modules alone has them by their own names.
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/modules");
+        let own = Catalog::new(vec![root]).find("softmax", &[]).unwrap();
+        assert_eq!(own.digest, module.digest);
+    }
+
+    #[test]
     fn a_wrong_name_is_answered_with_the_nearest_one() {
         let error = shipped().find("dgem", &[]).unwrap_err();
         assert!(error.contains("did you mean `dgemm`?"), "{error}");
@@ -162,6 +202,12 @@ mod tests {
             "./dgemm",
             "dgemm/",
             "dgemm/.",
+            "modules/",
+            "modules/..",
+            "modules/../dgemm",
+            "modules/softmax/",
+            "modules/modules/softmax",
+            "modules/dgemm",
             "",
             ".",
             "..",

@@ -1,15 +1,13 @@
 //! Everything beside the program that a speed depends on.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flopsmith_evaluate::{Evaluator, cores_to_watch};
+use flopsmith_evaluate::{Host, Pipeline, cores_to_watch};
 use flopsmith_machine::attest::{Attestation, Hardware};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::Digest;
 use flopsmith_run::comparability::ComparabilityKey;
-use flopsmith_sandbox::Sandbox;
 use serde::{Deserialize, Serialize};
 
 /// The circumstances of measurements. Only speeds of equal circumstances are comparable.
@@ -19,7 +17,7 @@ pub struct Circumstances {
     pub machine: String,
     /// Name of the processor.
     pub processor: String,
-    /// Name and version of the C compiler.
+    /// Names and versions of the C compiler, or of Python and PyTorch.
     pub compiler: String,
     /// Number of threads that programs are timed with.
     pub threads: u32,
@@ -31,17 +29,16 @@ pub struct Circumstances {
 pub type Now = Box<dyn Fn(&Arc<Problem>) -> Option<Circumstances> + Send + Sync>;
 
 impl Circumstances {
-    /// The circumstances of an evaluator that times with `threads` threads on this machine.
-    pub fn of(evaluator: &Evaluator, threads: u32) -> Self {
+    /// The circumstances of stages that time with `threads` threads on this machine.
+    pub fn of(pipeline: &Pipeline, threads: u32) -> Self {
         let cores = cores_to_watch(threads).kernel;
         let hardware = Hardware::of(cores.first().copied().unwrap_or(0));
-        let toolchain = &evaluator.toolchain;
         Self {
             machine: hardware.key(),
             processor: hardware.cpu_model,
-            compiler: toolchain.version.clone(),
+            compiler: pipeline.tools(),
             threads,
-            key: ComparabilityKey::of(&evaluator.problem, &toolchain.fingerprint),
+            key: ComparabilityKey::of(pipeline.problem(), pipeline.fingerprint()),
         }
     }
 
@@ -70,18 +67,17 @@ impl Circumstances {
         }
     }
 
-    /// The circumstances on this machine, with a compiler. They are found out once for each problem.
-    pub fn now(compiler: String, threads: u32, sandbox: Arc<Sandbox>, harness: PathBuf) -> Now {
+    /// The circumstances on this machine. They are found out once for each problem.
+    pub fn now(host: Host) -> Now {
         let known: Mutex<HashMap<Digest, Self>> = Mutex::default();
         Box::new(move |problem| {
             let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(found) = known.get(&problem.digest) {
                 return Some(found.clone());
             }
-            let (problem, sandbox) = (Arc::clone(problem), Arc::clone(&sandbox));
-            let evaluator = Evaluator::new(problem, &compiler, sandbox, harness.clone()).ok()?;
-            let found = Self::of(&evaluator, threads);
-            known.insert(evaluator.problem.digest.clone(), found.clone());
+            let pipeline = Pipeline::open(Arc::clone(problem), &host).ok()?;
+            let found = Self::of(&pipeline, host.threads);
+            known.insert(problem.digest.clone(), found.clone());
             Some(found)
         })
     }

@@ -145,10 +145,11 @@ impl Cluster {
     ) -> Result<Self> {
         let link = Link::open(&ways)?;
         let mut bytes = 0;
-        let problems = problems.into_iter().filter(|problem| {
+        let problems = problems.into_iter().filter(|p| refusal_of(p).is_none());
+        let problems = problems.filter(|problem| {
             let files = serde_json::to_vec(&problem.files());
             bytes += files.map_or(MOST_BYTES, |files| files.len());
-            bytes <= MOST_BYTES && problem.module.is_none()
+            bytes <= MOST_BYTES
         });
         let cluster = Self {
             problems: problems.collect(),
@@ -168,6 +169,11 @@ impl Cluster {
         };
         cluster.end_earlier_runs();
         Ok(cluster)
+    }
+
+    /// The reason why the workers evaluate no programs of a problem for a service; none if they do.
+    pub fn refuses(&self, problem: &Problem) -> Option<String> {
+        refusal_of(problem)
     }
 
     /// The state of the cluster.
@@ -234,9 +240,9 @@ impl Cluster {
 
     /// Evaluates a program; blocks.
     fn evaluate(&self, program: &Program) -> Result<Judged, Failure> {
-        if program.problem.module.is_some() {
-            let why = "the problem is a module, and the service evaluates kernels";
-            return Err(Failure::infrastructure(InfrastructureCause::Compiler, why));
+        // A job of an earlier process, which evaluated on local cores.
+        if let Some(why) = self.refuses(&program.problem) {
+            return Err(Failure::infrastructure(InfrastructureCause::Bus, why));
         }
         if let Some(known) = self.cache.look_up(program, unix_ms()) {
             return Ok(known);
@@ -484,6 +490,19 @@ impl Judge for Arc<Cluster> {
     fn judge(&mut self, program: &Program) -> Judged {
         self.evaluate(program).unwrap_or_else(Judged::failed)
     }
+}
+
+/// Ratios of a run without an archive are restated by the chains of the plain reference, which only a problem that states its
+/// work has.
+fn refusal_of(problem: &Problem) -> Option<String> {
+    (!problem.states_work()).then(|| {
+        format!(
+            "{} is a {}, and the workers of a cluster evaluate no {}s for a service; ask a service on local cores",
+            problem.id,
+            problem.target(),
+            problem.target()
+        )
+    })
 }
 
 fn fail(pulse: &Mutex<Pulse>, error: &anyhow::Error) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use flopsmith_problem::{Language, Params, Problem, prompt};
+use flopsmith_problem::{Language, Params, Problem, Target, prompt};
 use flopsmith_protocol::TechniqueSet;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -38,6 +38,12 @@ pub struct Listed {
     pub title: Option<String>,
     /// The collection that it belongs to.
     pub suite: Option<String>,
+    /// The kind of its programs: `kernel`, or `module` of PyTorch; null if its definition cannot be used.
+    #[schemars(with = "Option<String>")]
+    pub target: Option<Target>,
+    /// The languages that its programs may be in.
+    #[schemars(with = "Vec<String>")]
+    pub languages: Vec<Language>,
     /// The workloads at which its programs are timed.
     pub workloads: Vec<Workload>,
     /// Why its definition cannot be used.
@@ -53,12 +59,20 @@ pub struct Described {
     pub title: String,
     /// The collection that it belongs to.
     pub suite: Option<String>,
-    /// The language of programs that name none: `c`, `c++`, `fortran` or `fortran77`.
+    /// The kind of its programs: `kernel`, or `module` of PyTorch.
+    #[schemars(with = "String")]
+    pub target: Target,
+    /// The language of programs that name none: `c`, `c++`, `fortran` or `fortran77`, or `python` for a module.
     #[schemars(with = "String")]
     pub language: Language,
-    /// The function that a program defines.
+    /// All languages that its programs may be in.
+    #[schemars(with = "Vec<String>")]
+    pub languages: Vec<Language>,
+    /// The program whose time `ratio` divides by that of a program.
+    pub compared_with: String,
+    /// The function, or of a module the class, that a program defines.
     pub entry: String,
-    /// Its prototype in C.
+    /// Its prototype in C, or the head of the class.
     pub prototype: String,
     /// The workloads at which its programs are timed.
     pub workloads: Vec<Workload>,
@@ -112,6 +126,8 @@ impl Listed {
                 problem: name,
                 title: Some(problem.title.clone()),
                 suite: problem.suite.clone(),
+                target: Some(problem.target()),
+                languages: problem.languages().to_vec(),
                 workloads: workloads(&problem),
                 error: None,
             },
@@ -119,6 +135,8 @@ impl Listed {
                 problem: name,
                 title: None,
                 suite: None,
+                target: None,
+                languages: Vec::new(),
                 workloads: Vec::new(),
                 error: Some(why),
             },
@@ -128,14 +146,17 @@ impl Listed {
 }
 
 impl Described {
-    /// A problem.
-    pub fn of(problem: &Problem) -> Self {
+    /// A problem that requests call `name`.
+    pub fn of(name: &str, problem: &Problem) -> Self {
         let permitted = permitted(problem);
         Self {
-            problem: problem.id.to_string(),
+            problem: name.to_owned(),
             title: problem.title.clone(),
             suite: problem.suite.clone(),
+            target: problem.target(),
             language: problem.language,
+            languages: problem.languages().to_vec(),
+            compared_with: problem.compared_with().to_owned(),
             entry: problem.entry.name.clone(),
             prototype: problem.entry.prototype.clone(),
             workloads: workloads(problem),
@@ -162,10 +183,13 @@ pub async fn problem(
     Path(name): Path<String>,
 ) -> Result<Response, Refusal> {
     let service = Arc::clone(&app.service);
-    let found = tokio::task::spawn_blocking(move || service.catalog.find(&name, &[]));
+    let found = tokio::task::spawn_blocking(move || {
+        let found = service.catalog.find(&name, &[]);
+        found.map(|problem| Described::of(&name, &problem))
+    });
     let found = found.await.unwrap_or_else(|e| Err(e.to_string()));
-    let problem = found.map_err(|why| Refusal::new(Kind::NotFound, why))?;
-    Ok(json(StatusCode::OK, &Described::of(&problem)))
+    let described = found.map_err(|why| Refusal::new(Kind::NotFound, why))?;
+    Ok(json(StatusCode::OK, &described))
 }
 
 /// The state of the service.

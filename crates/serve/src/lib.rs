@@ -15,6 +15,7 @@
 //! - A confirmed job and an answer that was sent are in the folder: a restart loses neither.
 //! - An infrastructure failure has no reward, and no number stands in for one.
 //! - A request names problems, never paths. Sources run in the jail only.
+//! - Which target a problem has is asked by `flopsmith_evaluate::Pipeline` alone; here a problem has a bench ([`station`]).
 //! - Without a token the service answers requests to loopback only. A token has no text form after it was read.
 //! - A job, a session, a task and an idempotency key belong to the token of their request: no other token reaches them.
 
@@ -44,6 +45,7 @@ mod repeats;
 mod roofs;
 mod service;
 mod station;
+mod tools;
 mod trainers;
 mod wire;
 
@@ -55,7 +57,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use flopsmith_evaluate::{cores_to_watch, has_cores, is_compiler};
+use flopsmith_evaluate::{Host, cores_to_watch, has_cores, is_compiler, missing};
 use flopsmith_machine::pinning;
 use flopsmith_reward::Reward;
 use flopsmith_run::console::{data, say, usage};
@@ -82,6 +84,7 @@ use program::Judge;
 use reference::Grade;
 use service::Service;
 use station::Station;
+use tools::{Missing, remembering};
 
 /// Interval between two removals of old jobs and results.
 const SWEEP: Duration = Duration::from_secs(3600);
@@ -192,6 +195,7 @@ struct Evaluation {
     circumstances: Now,
     explain: Explain,
     cluster: Option<Arc<Cluster>>,
+    missing: Missing,
 }
 
 impl Opened {
@@ -233,6 +237,7 @@ fn open(basis: Basis) -> Result<(Opened, Watch)> {
         stopping,
     );
     let service = service.with_context(|| format!("cannot read the jobs in {folder}"))?;
+    let service = service.with_tools(evaluation.missing);
     let cluster = evaluation.cluster;
     let service = match &cluster {
         None => service,
@@ -260,22 +265,24 @@ fn here(
     stopping: &CancellationToken,
 ) -> Result<Evaluation> {
     let harness = paths::harness()?;
-    let sandbox = Arc::new(jail::open(allow_weaker_jail)?);
-    let (compiler, threads) = (settings.compiler.clone(), settings.threads);
-    let circumstances = Circumstances::now(
-        compiler.clone(),
-        threads,
-        Arc::clone(&sandbox),
-        harness.clone(),
-    );
-    let explain = explain_by(compiler, Arc::clone(&sandbox), harness.clone());
+    let host = Host {
+        compiler: settings.compiler.clone(),
+        sandbox: Arc::new(jail::open(allow_weaker_jail)?),
+        harness,
+        threads: settings.threads,
+        allow_weaker_jail,
+        progress: |text| tracing::info!("{text}"),
+    };
+    let circumstances = Circumstances::now(host.clone());
+    let explain = explain_by(host.clone());
     let cache = Arc::clone(cache);
-    let station = Station::new(settings, sandbox, harness, cache, stopping.clone());
+    let station = Station::new(settings, host, cache, stopping.clone());
     Ok(Evaluation {
         judges: vec![Box::new(station)],
         circumstances,
         explain,
         cluster: None,
+        missing: remembering(missing),
     })
 }
 
@@ -306,6 +313,8 @@ fn elsewhere(
             "the workers of a cluster build the programs of this service; ask a service, or `flopsmith mcp`, without --cluster",
         ),
         cluster: Some(cluster),
+        // The workers have them.
+        missing: Box::new(|_| None),
     })
 }
 

@@ -236,6 +236,24 @@ impl Refusal {
         Self::invalid(errors.collect())
     }
 
+    /// The same refusal of a body that has other names for fields of a candidate: `names` has pairs of pointers.
+    pub fn renaming(self, names: &[(&str, &str)]) -> Self {
+        if self.errors.is_empty() {
+            return self;
+        }
+        let errors = self.errors.into_iter().map(|mistake| {
+            let named = names.iter().find(|(ours, _)| *ours == mistake.pointer);
+            match named {
+                Some((_, theirs)) => Mistake {
+                    pointer: (*theirs).to_owned(),
+                    ..mistake
+                },
+                None => mistake,
+            }
+        });
+        Self::invalid(errors.collect())
+    }
+
     /// The folder of the service could not be written or read.
     pub fn storage(error: &std::io::Error) -> Self {
         let detail =

@@ -63,7 +63,8 @@ pub struct Roofs {
 }
 
 impl Roofs {
-    /// The roofs of a problem on the machine of an attestation, with the peak for the problem's numbers.
+    /// The roofs of a problem on the machine of an attestation, with the peak for the problem's numbers. A problem that states
+    /// no work has none at its workloads.
     pub fn of(problem: &Problem, attestation: &Attestation, peak_gflops: f64) -> Self {
         let measured = &attestation.roofs;
         let roof = Roof {
@@ -71,7 +72,8 @@ impl Roofs {
             threads: attestation.threads,
             measured,
         };
-        let names = problem.workloads.iter().map(|workload| &workload.name);
+        let stated = problem.workloads.iter().filter(|_| problem.states_work());
+        let names = stated.map(|workload| &workload.name);
         let workloads = names.zip(problem.each()).filter_map(|(name, single)| {
             let flops = single.work_flops(&single.timed);
             let bytes = single.moved_bytes(&single.timed);

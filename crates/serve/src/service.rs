@@ -31,6 +31,7 @@ use crate::reference::{Grade, Reference};
 use crate::refusal::{Kind, MOST_MISTAKES, Mistake, Refusal};
 use crate::repeats::Repeats;
 use crate::station::unix_ms;
+use crate::tools::{AGAIN_SECONDS, Missing};
 use crate::wire::{
     Answer, Candidate, DryRun, JobState, LONGEST_ID, MOST_CANDIDATES, Outcome, Purpose, Request,
     Status,
@@ -58,6 +59,8 @@ pub struct Service {
     circumstances: Now,
     /// The cluster whose workers evaluate; none on local cores.
     cluster: Option<Arc<Cluster>>,
+    /// The tools that this machine lacks.
+    missing: Missing,
     /// The problems.
     pub catalog: Catalog,
     /// The counters.
@@ -115,6 +118,7 @@ impl Service {
             cache,
             circumstances,
             cluster: None,
+            missing: Box::new(|_| None),
             catalog,
             metrics: Metrics::default(),
             reward,
@@ -134,6 +138,12 @@ impl Service {
         lock(&self.state).queue.set_slots(at_once);
         self.cluster = Some(cluster);
         self
+    }
+
+    /// The same service, which refuses programs of problems for which this machine lacks tools.
+    #[must_use]
+    pub fn with_tools(self, missing: Missing) -> Self {
+        Self { missing, ..self }
     }
 
     /// The cluster whose workers evaluate; none on local cores.
@@ -191,6 +201,7 @@ impl Service {
         holder: Holder,
     ) -> Result<(Arc<Job>, bool), Refusal> {
         let units = self.units(&request)?;
+        self.check_tools(&request, &units)?;
         let _one = lock(&self.submitting);
         if self.stopping.is_cancelled() {
             return Err(Refusal::stopping());
@@ -241,6 +252,20 @@ impl Service {
         Ok((job, false))
     }
 
+    /// Checks that this machine has the tools for all programs of a request.
+    fn check_tools(&self, request: &Request, units: &[Unit]) -> Result<(), Refusal> {
+        for (candidate, unit) in request.candidates.iter().zip(units) {
+            if let Unit::Program(program) = unit
+                && let Some(why) = (self.missing)(&program.problem)
+            {
+                let name = &candidate.problem;
+                let detail = format!("programs for `{name}` cannot be evaluated here: {why}");
+                return Err(Refusal::new(Kind::Infrastructure, detail).retry_after(AGAIN_SECONDS));
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that the queue and the quota of a client have room for so many candidates.
     fn check_room(&self, candidates: usize, holder: Holder) -> Result<(), Refusal> {
         let (waiting, _) = self.waiting();
@@ -261,6 +286,7 @@ impl Service {
     /// As [`Service::submit`].
     pub fn foretell(&self, request: &Request, holder: Holder) -> Result<DryRun, Refusal> {
         let units = self.units(request)?;
+        self.check_tools(request, &units)?;
         if self.stopping.is_cancelled() {
             return Err(Refusal::stopping());
         }
@@ -388,7 +414,22 @@ impl Service {
             };
             mistake(field, why)
         })?;
+        if let Some(why) = self.cluster.as_ref().and_then(|c| c.refuses(&problem)) {
+            return Err(mistake("problem", why));
+        }
         let language = candidate.language.unwrap_or(problem.language);
+        if !problem.languages().contains(&language) {
+            let known: Vec<&str> = problem.languages().iter().map(|l| l.name()).collect();
+            let detail = format!(
+                "a program for `{}` is a {} in {}, and `language` says {}; leave it out for {}, or name the problem that the program solves",
+                candidate.problem,
+                problem.target(),
+                known.join(", "),
+                language.name(),
+                problem.language.name()
+            );
+            return Err(mistake("language", detail));
+        }
         if self.cluster.is_some() && language != problem.language {
             let detail = format!(
                 "the workers of the cluster take programs for {} in {}; send one, or ask a service on local cores",

@@ -1,33 +1,36 @@
 //! Evaluates programs on this machine, one at a time.
 //!
-//! A problem's compiler, verifier and timer stay open for the next program of the problem. Its reference and the peak are
-//! measured once and kept in the folder, so that all numbers of a service are comparable, also after a restart. They are
-//! measured again when they do not hold any more ([`crate::reference`]), or when machine, toolchain or method changed.
+//! The tools, verifier and timer of a problem stay open for its next program ([`Bench`], one for each target). Its reference
+//! and the peak are measured once and kept in the folder, so that all numbers of a service are comparable, also after a restart.
+//! They are measured again when they do not hold any more ([`crate::reference`]), or when machine, tools or method changed.
 //! A program that the compile stage refuses does not wait for that.
+
+mod bench;
+mod kernel;
+mod module;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use flopsmith_evaluate::{Evaluator, cores_to_watch};
-use flopsmith_measure::{Timer, Verifier};
+use flopsmith_evaluate::{Host, Pipeline};
+use flopsmith_machine::attest::Attestation;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Digest, Failure, InfrastructureCause, UnknownCause, Verdict};
-use flopsmith_run::idle_wait::{self, Patience, Waited};
 use flopsmith_run::measuring_lock;
-use flopsmith_sandbox::Sandbox;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::Cache;
 use crate::circumstances::Circumstances;
-use crate::program::{Judge, Judged, Program, permitted};
+use crate::program::{Judge, Judged, Program};
 use crate::reference::{Grade, Reference};
 use crate::roofs::Roofs;
-use crate::wire::{Purpose, ReferenceSpeeds};
+use crate::wire::ReferenceSpeeds;
 
-/// Number of problems that stay open. Each has processes and buffers of its own.
+use bench::{Bench, Measured, Quiet};
+
+/// Number of places for problems that stay open. Each has processes and buffers of its own ([`Bench::places`]).
 const OPEN: usize = 8;
 
 /// How programs are evaluated.
@@ -48,29 +51,20 @@ pub struct Settings {
 /// Evaluates programs with real compilers, jails and clocks.
 pub struct Station {
     settings: Settings,
-    sandbox: Arc<Sandbox>,
-    harness: PathBuf,
+    host: Host,
     cache: Arc<Cache>,
     /// The open problems, the most recently used first.
-    benches: VecDeque<Bench>,
+    open: VecDeque<Open>,
     stopped: CancellationToken,
     /// True once this process was announced as one that measures.
     announced: bool,
 }
 
-/// The stages of one problem.
-struct Bench {
-    problem: Arc<Problem>,
-    /// Without sanitizers.
-    plain: Evaluator,
-    /// With sanitizers.
-    sanitizing: Evaluator,
-    verifier: Verifier,
-    timer: Timer,
-    /// The disturbance while the timer measured its reference.
-    reference_busy: Option<String>,
+/// An open problem.
+struct Open {
+    pipeline: Pipeline,
+    bench: Box<dyn Bench>,
     circumstances: Circumstances,
-    sanitize: bool,
     quick: Option<Reference>,
     refined: Option<Reference>,
 }
@@ -79,17 +73,15 @@ impl Station {
     /// A station without open problems. Cancelling `stopped` ends a wait for a quiet machine.
     pub fn new(
         settings: Settings,
-        sandbox: Arc<Sandbox>,
-        harness: PathBuf,
+        host: Host,
         cache: Arc<Cache>,
         stopped: CancellationToken,
     ) -> Self {
         Self {
             settings,
-            sandbox,
-            harness,
+            host,
             cache,
-            benches: VecDeque::new(),
+            open: VecDeque::new(),
             stopped,
             announced: false,
         }
@@ -110,13 +102,17 @@ impl Station {
         if let Some(known) = self.cache.look_up(program, unix_ms()) {
             return Ok(known);
         }
-        let Some(bench) = self.benches.front_mut() else {
+        let Some(open) = self.open.front_mut() else {
             return Err(Failure::infrastructure(
                 InfrastructureCause::Harness,
                 "the problem is not open",
             ));
         };
-        let done = bench.evaluate(program, &self.settings, &self.stopped)?;
+        let quiet = Quiet {
+            limit: self.settings.wait,
+            stopped: &self.stopped,
+        };
+        let done = open.evaluate(program, self.settings.sanitize, &quiet)?;
         if let Err(error) = self.cache.keep(program, &done) {
             tracing::warn!(%error, "a result cannot be kept");
         }
@@ -124,14 +120,13 @@ impl Station {
     }
 
     /// The open problem.
-    fn open(&self, problem: &Problem) -> Option<&Bench> {
-        let mut benches = self.benches.iter();
-        benches.find(|bench| bench.problem.digest == problem.digest)
+    fn find(&self, problem: &Problem) -> Option<&Open> {
+        self.open.iter().find(|open| open.is_of(problem))
     }
 
     /// True if a problem is open with a reference of this grade that holds.
     fn is_ready(&self, problem: &Problem, grade: Grade) -> bool {
-        let reference = self.open(problem).and_then(|bench| bench.reference(grade));
+        let reference = self.find(problem).and_then(|open| open.reference(grade));
         let until = reference.map(|reference| reference.holds_until_unix_ms(self.settings.refresh));
         until.is_some_and(|until| unix_ms() <= until)
     }
@@ -139,44 +134,33 @@ impl Station {
     /// The result of a program that the compile stage refuses, which needs no reference; none of any other program. The
     /// cache does not keep it: it knows results by their references, and compiling again takes little time.
     fn refused(&self, program: &Program) -> Result<Option<Judged>, Failure> {
-        let problem = &program.problem;
-        let evaluator = match self.open(problem) {
-            Some(bench) => bench.plain.clone(),
-            None => self.evaluator(problem)?,
+        let pipeline = match self.find(&program.problem) {
+            Some(open) => open.pipeline.clone(),
+            None => pipeline(&program.problem, &self.host)?,
         };
-        let permitted = evaluator.permitted();
-        let compiler = &evaluator.compiler;
-        let built = compiler.compile_as(program.language, problem, &program.source, permitted);
+        let built = pipeline.compile(program.language, &program.source);
         let refused = built.err().map(Judged::failed);
         // Other failures may pass until the reference is measured.
         Ok(refused.filter(|judged| matches!(judged.verdict, Verdict::Rejected { .. })))
     }
 
-    /// Puts the bench of a problem to the front, with a reference of this grade that holds.
+    /// Puts an open problem to the front, with a reference of this grade that holds.
     fn make_ready(&mut self, problem: &Arc<Problem>, grade: Grade) -> Result<(), Failure> {
-        let is_it = |bench: &Bench| bench.problem.digest == problem.digest;
         let (now, refresh) = (unix_ms(), self.settings.refresh);
         let holds = |reference: &Reference| now <= reference.holds_until_unix_ms(refresh);
-        let known = self.benches.iter().position(is_it);
-        let mut bench = match known.and_then(|place| self.benches.remove(place)) {
-            Some(bench)
-                if bench
-                    .reference(grade)
-                    .map_or(grade == Grade::Refined, holds) =>
-            {
-                bench
-            }
-            // A quick reference is that of the timer's start, which certifications replace. The old timer ends before the new
-            // one measures.
+        let known = self.open.iter().position(|open| open.is_of(problem));
+        let mut open = match known.and_then(|place| self.open.remove(place)) {
+            Some(open) if open.reference(grade).is_some_and(holds) || open.renews(grade) => open,
+            // The old processes end before the new ones measure.
             old => {
                 drop(old);
-                self.bench(problem)?
+                self.opened(problem)?
             }
         };
-        let reference = match bench.find_reference(grade, &self.cache) {
+        let reference = match open.find_reference(grade, &self.cache, self.settings.sanitize) {
             Some(reference) if holds(&reference) => reference,
             before => {
-                let newer = bench.measure_reference(grade, &self.settings, &self.stopped)?;
+                let newer = self.measured(&mut open, grade)?;
                 let reference = match before {
                     Some(before) => before.or_better(newer, refresh),
                     None => newer,
@@ -188,51 +172,90 @@ impl Station {
                 reference
             }
         };
-        bench.timer.go_on_with(&reference.chains);
+        open.bench.refer_to(&reference.chains);
         self.cache.refer_to(problem, grade, &reference, refresh);
-        bench.set_reference(grade, reference);
-        self.benches.push_front(bench);
-        self.benches.truncate(OPEN);
+        open.set_reference(grade, reference);
+        self.open.push_front(open);
+        let places = self.open.iter().map(|open| open.bench.places());
+        let kept = fitting(places, OPEN);
+        self.open.truncate(kept);
         Ok(())
     }
 
-    fn evaluator(&self, problem: &Arc<Problem>) -> Result<Evaluator, Failure> {
-        let compiler = &self.settings.compiler;
-        evaluator(problem, compiler, &self.sandbox, &self.harness)
+    fn quiet(&self) -> Quiet<'_> {
+        Quiet {
+            limit: self.settings.wait,
+            stopped: &self.stopped,
+        }
     }
 
-    /// Opens a problem: finds the compiler, runs the reference, and measures peak and baseline.
-    fn bench(&self, problem: &Arc<Problem>) -> Result<Bench, Failure> {
-        let threads = self.settings.threads;
-        let plain = self.evaluator(problem)?;
-        let sanitizing = plain.clone().with_sanitizers(threads);
-        let verifier = plain.verifier(threads)?;
-        let cores = cores_to_watch(threads);
-        let mut patience = Patience::new(self.settings.wait);
-        let waited = patience.wait(|| idle_wait::used(&cores), &self.stopped);
-        let reference_busy = disturbance(waited)?;
-        let timer = plain.timer(threads)?;
-        let attestation = timer.attestation();
-        let kept = self
-            .cache
-            .keep_attestation(&attestation.digest(), &attestation.to_json());
-        if let Err(error) = kept {
-            tracing::warn!(%error, "an attestation cannot be kept");
-        }
-        let circumstances = Circumstances::of(&plain, threads);
-        Ok(Bench {
-            problem: Arc::clone(problem),
-            plain,
-            sanitizing,
-            verifier,
-            timer,
-            reference_busy,
-            circumstances,
-            sanitize: self.settings.sanitize,
+    /// Opens a problem: finds its tools, and measures peak and baseline.
+    fn opened(&self, problem: &Arc<Problem>) -> Result<Open, Failure> {
+        let pipeline = pipeline(problem, &self.host)?;
+        let bench = bench::open(pipeline.clone(), &self.settings, &self.quiet())?;
+        self.keep_attestation(bench.attestation());
+        Ok(Open {
+            circumstances: Circumstances::of(&pipeline, self.settings.threads),
+            pipeline,
+            bench,
             quick: None,
             refined: None,
         })
     }
+
+    /// Measures the reference of an open problem.
+    fn measured(&self, open: &mut Open, grade: Grade) -> Result<Reference, Failure> {
+        let Measured {
+            chains,
+            gflops,
+            of_each,
+            peak_gflops,
+            busy,
+        } = open.bench.measure(grade, &self.quiet())?;
+        let attestation = open.bench.attestation();
+        self.keep_attestation(attestation);
+        let problem = open.pipeline.problem();
+        let measured_unix_ms = unix_ms();
+        let name = format!(
+            "{:?} {} {:?} {measured_unix_ms} {chains:?}",
+            open.circumstances, problem.digest, grade
+        );
+        Ok(Reference {
+            circumstances: open.circumstances.clone(),
+            sanitize: self.settings.sanitize,
+            speeds: ReferenceSpeeds {
+                id: Digest::of(name.as_bytes()).short().to_owned(),
+                gflops,
+                peak_gflops,
+                measured_unix_ms,
+                log_se: chains.whole().log_se,
+                converged: chains.converged(grade.usable_log_se()),
+                machine_busy: busy,
+            },
+            of_each,
+            roofs: Roofs::of(problem, attestation, peak_gflops),
+            chains,
+            attempts: 0,
+            tried_unix_ms: measured_unix_ms,
+        })
+    }
+
+    /// Keeps the machine that measurements name.
+    fn keep_attestation(&self, attestation: &Attestation) {
+        let (digest, json) = (attestation.digest(), attestation.to_json());
+        if let Err(error) = self.cache.keep_attestation(&digest, &json) {
+            tracing::warn!(%error, "an attestation cannot be kept");
+        }
+    }
+}
+
+/// How many of the first problems fit into so many places, each taking its share of them; at least one.
+fn fitting(taken: impl Iterator<Item = usize>, places: usize) -> usize {
+    let sums = taken.scan(0, |sum, own| {
+        *sum += own;
+        Some(*sum)
+    });
+    sums.take_while(|sum| *sum <= places).count().max(1)
 }
 
 impl Judge for Station {
@@ -246,21 +269,42 @@ impl Judge for Station {
                 "the evaluation panicked; the log of the service has the message",
             )),
         };
-        if !judged.verdict.counts() {
+        if fails_bench(&judged.verdict) {
             // The next program of this problem gets new processes.
-            let failed = &program.problem.digest;
-            self.benches.retain(|bench| bench.problem.digest != *failed);
+            self.open.retain(|open| !open.is_of(&program.problem));
         }
         judged
     }
 }
 
-impl Bench {
+/// True if a verdict leaves it open whether the processes of its problem are in order.
+fn fails_bench(verdict: &Verdict) -> bool {
+    let is_whole = matches!(
+        verdict,
+        Verdict::Unknown {
+            cause: UnknownCause::NotTimed,
+            ..
+        }
+    );
+    !verdict.counts() && !is_whole
+}
+
+impl Open {
+    fn is_of(&self, problem: &Problem) -> bool {
+        self.pipeline.problem().digest == problem.digest
+    }
+
     fn reference(&self, grade: Grade) -> Option<&Reference> {
         match grade {
             Grade::Quick => self.quick.as_ref(),
             Grade::Refined => self.refined.as_ref(),
         }
+    }
+
+    /// True if the reference can be measured to this grade by the processes that are open.
+    fn renews(&self, grade: Grade) -> bool {
+        let again = self.reference(grade).is_some();
+        self.bench.renews(grade, again)
     }
 
     fn set_reference(&mut self, grade: Grade, reference: Reference) {
@@ -271,127 +315,44 @@ impl Bench {
     }
 
     /// The reference that was measured before in the same circumstances, by this process or an earlier one.
-    fn find_reference(&self, grade: Grade, cache: &Cache) -> Option<Reference> {
+    fn find_reference(&self, grade: Grade, cache: &Cache, sanitize: bool) -> Option<Reference> {
         let known = self.reference(grade).cloned();
-        let known = known.or_else(|| cache.read_reference(&self.problem, grade));
-        known.filter(|reference| reference.is_of(&self.circumstances, self.sanitize))
-    }
-
-    /// Measures the reference; the timer has done so for [`Grade::Quick`].
-    fn measure_reference(
-        &mut self,
-        grade: Grade,
-        settings: &Settings,
-        stopped: &CancellationToken,
-    ) -> Result<Reference, Failure> {
-        if grade == Grade::Refined {
-            let mut patience = Patience::new(settings.wait);
-            let timer = &mut self.timer;
-            let waited = patience.wait(|| idle_wait::look(timer), stopped);
-            self.reference_busy = disturbance(waited)?;
-            self.timer.refine_reference()?;
-        }
-        let chains = self.timer.chains();
-        let measured_unix_ms = unix_ms();
-        let name = format!(
-            "{:?} {} {:?} {measured_unix_ms} {chains:?}",
-            self.circumstances, self.problem.digest, grade
-        );
-        Ok(Reference {
-            circumstances: self.circumstances.clone(),
-            sanitize: self.sanitize,
-            speeds: ReferenceSpeeds {
-                id: Digest::of(name.as_bytes()).short().to_owned(),
-                gflops: self.timer.reference_gflops(),
-                peak_gflops: self.timer.peak_gflops(),
-                measured_unix_ms,
-                log_se: chains.whole().log_se,
-                converged: chains.converged(grade.usable_log_se()),
-                machine_busy: self.reference_busy.clone(),
-            },
-            of_each: self.timer.reference_gflops_of_each(),
-            roofs: Roofs::of(
-                &self.problem,
-                self.timer.attestation(),
-                self.timer.peak_gflops(),
-            ),
-            chains,
-            attempts: 0,
-            tried_unix_ms: measured_unix_ms,
-        })
+        let known = known.or_else(|| cache.read_reference(self.pipeline.problem(), grade));
+        known.filter(|reference| reference.is_of(&self.circumstances, sanitize))
     }
 
     fn evaluate(
         &mut self,
         program: &Program,
-        settings: &Settings,
-        stopped: &CancellationToken,
+        sanitize: bool,
+        quiet: &Quiet<'_>,
     ) -> Result<Judged, Failure> {
-        let purpose = program.purpose;
-        let certifies = purpose == Purpose::Certify;
-        let evaluator = match settings.sanitize || certifies {
-            true => &self.sanitizing,
-            false => &self.plain,
-        };
-        let standard = flopsmith_measure::Purpose::from(purpose);
-        let (language, source) = (program.language, &program.source);
-        let prepared = evaluator.prepare(language, source, &mut self.verifier, standard.into());
-        let reference = self.reference(Grade::of(purpose)).cloned();
+        let reference = self.reference(Grade::of(program.purpose)).cloned();
         let reference = reference.ok_or_else(|| {
             Failure::infrastructure(InfrastructureCause::Baseline, "no reference was measured")
         })?;
-        let mut busy = None;
-        if prepared.can_be_timed() {
-            let mut patience = Patience::new(settings.wait);
-            let timer = &mut self.timer;
-            // A look at the cores takes a sixth of a second. The quarantine costs nothing while the machine is quiet.
-            let waited = match certifies {
-                true => patience.wait(|| idle_wait::look(timer), stopped),
-                false => patience.wait(|| idle_wait::drifted(timer), stopped),
-            };
-            let of_reference = reference.speeds.machine_busy.as_deref();
-            busy = idle_wait::resting_on(of_reference, disturbance(waited)?);
-        }
-        let mut done = prepared.time(&mut self.timer, standard, None);
+        let of_reference = reference.speeds.machine_busy.as_deref();
+        let bench = &mut self.bench;
+        let mut done = bench.evaluate(program, sanitize, of_reference, quiet)?;
         if let Verdict::Measured { measurement } = &mut done.verdict {
             // The timer may have been made anew since the reference was measured.
             let speeds = &reference.speeds;
             measurement.tell_in(speeds.gflops, &reference.of_each, speeds.peak_gflops);
         }
-        done.busy = busy.filter(|_| matches!(done.verdict, Verdict::Measured { .. }));
         Ok(Judged::of(done, reference))
     }
 }
 
-/// Finds the compiler of a problem. Its stages permit the techniques that prompts permit.
+/// Finds the tools of a problem. Its stages permit the techniques that prompts permit.
 ///
 /// # Errors
-/// The compiler is missing or does not work, or the problem's definition is not sound.
-pub fn evaluator(
-    problem: &Arc<Problem>,
-    compiler: &str,
-    sandbox: &Arc<Sandbox>,
-    harness: &Path,
-) -> Result<Evaluator, Failure> {
-    let made = Evaluator::new(
-        Arc::clone(problem),
-        compiler,
-        Arc::clone(sandbox),
-        harness.to_owned(),
-    );
-    let permitting = made.map(|evaluator| evaluator.permitting(permitted(problem)));
-    permitting.map_err(|error| match error {
+/// A tool is missing or does not work, or the problem's definition is not sound.
+pub fn pipeline(problem: &Arc<Problem>, host: &Host) -> Result<Pipeline, Failure> {
+    Pipeline::open(Arc::clone(problem), host).map_err(|error| match error {
         flopsmith_evaluate::Error::Stage(failure) => failure,
         flopsmith_evaluate::Error::Input(why) => {
             Failure::infrastructure(InfrastructureCause::Compiler, why)
         }
-    })
-}
-
-/// The disturbance that remains after a wait.
-fn disturbance(waited: Waited) -> Result<Option<String>, Failure> {
-    waited.go_on().map_err(|_| {
-        Failure::infrastructure(InfrastructureCause::Shutdown, "the service is stopping")
     })
 }
 
@@ -406,9 +367,12 @@ pub fn unix_ms() -> u64 {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use std::path::PathBuf;
+
     use flopsmith_problem::prompt;
     use flopsmith_protocol::Technique;
-    use flopsmith_test_support::shipped;
+    use flopsmith_sandbox::Sandbox;
+    use flopsmith_test_support::{infrastructure, measured, shipped, unknown, wrong};
 
     use super::*;
     use crate::describe::Described;
@@ -421,13 +385,46 @@ mod tests {
         };
         let sandbox = Arc::new(Sandbox::new(weaker).unwrap());
         let problem = Arc::new(Problem::load(&shipped::problem("dgemm")).unwrap());
-        let stages = evaluator(&problem, "gcc", &sandbox, Path::new("harness")).unwrap();
-        let described = Described::of(&problem);
+        let host = Host {
+            compiler: "gcc".into(),
+            sandbox,
+            harness: PathBuf::from("harness"),
+            threads: 1,
+            allow_weaker_jail: true,
+            progress: |_| {},
+        };
+        let Pipeline::Kernel(stages) = pipeline(&problem, &host).unwrap() else {
+            unreachable!("dgemm is a kernel")
+        };
+        let described = Described::of("dgemm", &problem);
         assert_eq!(described.techniques, stages.permitted());
         let asked = prompt::full(&problem, stages.permitted(), None);
         assert_eq!(described.prompt, asked);
         // `bench` permits OpenMP on one thread, too.
         assert!(stages.permitted().contains(Technique::Openmp));
         assert!(described.prompt.contains("omp.h"), "{}", described.prompt);
+    }
+
+    #[test]
+    fn problems_take_places_by_their_weight_and_the_last_one_stays() {
+        let fit = |all: &[usize]| fitting(all.iter().copied(), 8);
+        assert_eq!(fit(&[1; 9]), 8);
+        assert_eq!(fit(&[4, 1, 4, 1]), 2);
+        assert_eq!(fit(&[4, 4, 1]), 2);
+        assert_eq!(fit(&[9, 1]), 1);
+    }
+
+    #[test]
+    fn a_program_for_a_gpu_leaves_the_processes_of_its_problem_alone() {
+        let not_timed = Failure::unknown(UnknownCause::NotTimed, "needs a GPU");
+        for (verdict, fails) in [
+            (measured(1.0), false),
+            (wrong(), false),
+            (not_timed.into(), false),
+            (unknown(), true),
+            (infrastructure(InfrastructureCause::Jail), true),
+        ] {
+            assert_eq!(fails_bench(&verdict), fails, "{verdict:?}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use flopsmith_evaluate::Question;
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause};
+use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, UnknownCause};
 use flopsmith_reward::Reward;
 use flopsmith_test_support::{infrastructure, measured, wrong};
 use serde_json::{Value, json};
@@ -25,6 +25,7 @@ mod agents;
 mod crowds;
 mod gyms;
 mod hostile;
+mod modules;
 mod quotas;
 mod sockets;
 
@@ -33,7 +34,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const TOKEN: &str = "0123456789abcdef";
 
 /// Decides by the text of a program before its comment: `right N` makes N GFLOPS, `jail` meets a broken jail, `broken` does not compile
-/// and is quoted, all others are wrong.
+/// and is quoted, `gpu` needs a GPU, all others are wrong.
 struct Script {
     seen: Arc<Mutex<Vec<String>>>,
     /// If there is one, each evaluation waits for a message.
@@ -54,6 +55,10 @@ impl Judge for Script {
             Some(Ok(gflops)) => measured(gflops),
             Some(Err(_)) => panic!("no number in {words}"),
             None if words == "jail" => infrastructure(InfrastructureCause::Jail),
+            None if words == "gpu" => {
+                let why = "verified, not timed: needs a GPU";
+                Failure::unknown(UnknownCause::NotTimed, why).into()
+            }
             None if words == "broken" => {
                 let quoted = program.source.as_str();
                 Failure::candidate(CandidateFault::CompileError, quoted).into()
@@ -111,6 +116,8 @@ struct Options {
     gyms: crate::gyms::Limits,
     /// Takes the log of the threads that answer.
     log: Option<hostile::Log>,
+    /// Why no program for a module can be evaluated.
+    missing: Option<&'static str>,
 }
 
 impl Default for Options {
@@ -125,6 +132,7 @@ impl Default for Options {
             machine: "here",
             gyms: crate::gyms::Limits::default(),
             log: None,
+            missing: None,
         }
     }
 }
@@ -152,7 +160,12 @@ impl Server {
             options.most_waiting,
             stopping,
         );
-        let service = Arc::new(service.unwrap());
+        let missing = move |problem: &Problem| {
+            let needed = options.missing.filter(|_| !problem.states_work());
+            needed.map(str::to_owned)
+        };
+        let service = service.unwrap().with_tools(Box::new(missing));
+        let service = Arc::new(service);
         let seen = Arc::new(Mutex::new(Vec::new()));
         let judge = Script {
             seen: Arc::clone(&seen),

@@ -19,7 +19,7 @@ use crate::job::Job;
 use crate::prompts::answer_of;
 use crate::refusal::{Kind, MOST_MISTAKES, Mistake, Refusal};
 use crate::service::Service;
-use crate::wire::{self, Answer, Candidate, Purpose};
+use crate::wire::{self, Answer, Candidate, Purpose, is_not_timed};
 
 /// The part of a trainer's request that is in its URL.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -86,7 +86,7 @@ impl Task {
     pub fn of(query: Result<Query<Task>, QueryRejection>) -> Result<Self, Refusal> {
         let Query(task) = query.map_err(|e| {
             let detail = format!(
-                "{e}; the URL may have problem=NAME, workload=NAME, purpose=screen|rank|certify and language=c|c++|fortran|fortran77"
+                "{e}; the URL may have problem=NAME, workload=NAME, purpose=screen|rank|certify and language=c|c++|fortran|fortran77|python"
             );
             Refusal::new(Kind::Malformed, detail)
         })?;
@@ -232,12 +232,19 @@ pub fn rewarded(job: &Job) -> Result<Vec<Answer>, Refusal> {
     let failed = answers.iter().find(|answer| answer.reward.is_none());
     if let Some(failed) = failed {
         let reason = failed.reason.as_deref().unwrap_or("unknown");
+        let advice = match is_not_timed(failed) {
+            true => "it has no reward here, and asking again does not help",
+            false => "ask again",
+        };
         let detail = format!(
-            "candidate {} was not evaluated ({reason}): {}; ask again",
+            "candidate {} was not evaluated ({reason}): {}; {advice}",
             failed.index, failed.diagnostics
         );
-        let refusal = Refusal::new(Kind::Infrastructure, detail);
-        return Err(refusal.retry_after(5).of_job(job.id.as_str()));
+        let refusal = Refusal::new(Kind::Infrastructure, detail).of_job(job.id.as_str());
+        return Err(match is_not_timed(failed) {
+            true => refusal,
+            false => refusal.retry_after(5),
+        });
     }
     Ok(answers)
 }

@@ -1,7 +1,7 @@
 //! The JSON of the interface.
 
 use flopsmith_problem::Language;
-use flopsmith_protocol::{Interval, Measurement, TechniqueSet, Verdict};
+use flopsmith_protocol::{Interval, Measurement, TechniqueSet, UnknownCause, Verdict};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +106,7 @@ pub struct Candidate {
 
 /// The names of languages, or null.
 pub fn language_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "null"], "enum": ["c", "c++", "fortran", "fortran77", null] })
+    json_schema!({ "type": ["string", "null"], "enum": ["c", "c++", "fortran", "fortran77", "python", null] })
 }
 
 /// Kinds of outcomes.
@@ -208,7 +208,7 @@ pub struct Answer {
     pub reward: Option<f64>,
     /// Standard error of the reward due to the measurement.
     pub reward_se: Option<f64>,
-    /// The plain reference's time divided by the program's.
+    /// The plain reference's time divided by the program's; of a module that of the faster of eager PyTorch and TorchInductor.
     pub ratio: Option<f64>,
     /// The 95 % interval of `ratio`.
     pub interval: Option<Interval>,
@@ -230,6 +230,12 @@ pub struct Answer {
     pub reference: Option<ReferenceSpeeds>,
     /// The whole measurement.
     pub measurement: Option<Measurement>,
+}
+
+/// True if the program may be right, and no machine of this service can time it: another evaluation says the same.
+pub fn is_not_timed(answer: &Answer) -> bool {
+    answer.outcome == Outcome::Unknown
+        && answer.reason.as_deref() == Some(UnknownCause::NotTimed.name())
 }
 
 /// States of a job.
@@ -274,11 +280,13 @@ mod tests {
     fn the_schema_names_every_language() {
         let schema = language_schema(&mut SchemaGenerator::default());
         let named = schema.get("enum").unwrap().as_array().unwrap().clone();
-        for language in Language::ALL {
+        for language in Language::ALL.into_iter().chain([Language::Python]) {
             let name = serde_json::to_value(language).unwrap();
             assert!(named.contains(&name), "{name}");
+            let read: Language = serde_json::from_value(name).unwrap();
+            assert_eq!(read, language);
         }
-        assert_eq!(named.len(), Language::ALL.len() + 1);
+        assert_eq!(named.len(), Language::ALL.len() + 2);
     }
 
     #[test]

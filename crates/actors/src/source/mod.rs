@@ -5,6 +5,7 @@ pub mod conversation;
 #[cfg(feature = "torch")]
 mod draws;
 pub mod endpoint;
+mod numbers;
 #[cfg(feature = "torch")]
 pub mod endpoint_policy;
 #[cfg(feature = "torch")]

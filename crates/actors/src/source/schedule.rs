@@ -16,6 +16,7 @@ use flopsmith_protocol::{Measurement, Outcome, ProblemId, Task};
 
 use crate::answer::{Answer, Answers, Source};
 use crate::error::Error;
+use crate::source::numbers::Numbers;
 use crate::source::variants::Variants;
 
 pub(super) use spaces::share_of;
@@ -60,6 +61,13 @@ impl From<TemplateSearch> for Searching {
     }
 }
 
+impl From<Numbers> for Searching {
+    /// Over programs that differ from a given one in numbers.
+    fn from(search: Numbers) -> Self {
+        Self(Box::new(search))
+    }
+}
+
 impl From<Configurations> for Searching {
     /// Over the configurations of a user's own program.
     fn from(space: Configurations) -> Self {
@@ -69,11 +77,18 @@ impl From<Configurations> for Searching {
 
 impl Searching {
     /// The search for a problem of a run: over the configurations of the run's own program, if that has parameters, else over
-    /// schedules.
+    /// schedules; in Python, for which no space is known, over the numbers of the run's own program.
     ///
     /// # Errors
     /// Parameters that do not fit their program, and a problem for which no schedules are known, with the reason.
     pub fn of_run(problem: &Problem, settings: &Settings) -> Result<Self, String> {
+        if problem.language == Language::Python {
+            let start = settings.start.as_ref().filter(|s| !s.has_parameters());
+            let start = start.ok_or(
+                "its programs are in Python, for which no space of programs is known; name a program whose numbers are varied, without parameters: `--start mine.py`",
+            )?;
+            return Ok(Numbers::new(start.source.clone()).into());
+        }
         let Some(start) = settings.start.as_ref().filter(|s| s.has_parameters()) else {
             return Self::of(problem, settings.seed);
         };

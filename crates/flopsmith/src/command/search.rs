@@ -1,6 +1,6 @@
 //! `flopsmith search`: searches for fast programs without a model.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -191,7 +191,7 @@ fn prefix(problem: &Problem) -> String {
 
 /// Reads the program with which the search begins, and its parameters, and says what the search makes of them.
 fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
-    let Some(file) = &args.start else {
+    let Some(file) = first_program(args, settings)? else {
         if settings.generator.endpoint.is_some() {
             permit_all(args, settings, &paths::problem_of(settings)?);
         }
@@ -207,7 +207,7 @@ fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
     if let Some(bytes) = args.max_source {
         problem.max_source_bytes = bytes as usize;
     }
-    let program = Program::read(file, String::new())?;
+    let program = Program::read_for(&file, &problem)?;
     if let Some(language) = program.language.filter(|l| *l != problem.language) {
         return Err(usage(format!(
             "{} is in {}, and programs for problem {} are in {}; name a program for this problem",
@@ -303,6 +303,21 @@ fn first_error(said: &str, file: &str) -> String {
         error = error.replace(&format!("kernel.{end}:"), &format!("{file}:"));
     }
     error
+}
+
+/// The file of the program with which the search begins: the user's, or for a problem without a space of programs a shipped one.
+fn first_program(args: &Search, settings: &Settings) -> Result<Option<PathBuf>> {
+    if args.start.is_some() || !settings.generator.has_space() {
+        return Ok(args.start.clone());
+    }
+    let shipped = paths::problem_of(settings)?.shipped_program();
+    if let Some(file) = &shipped {
+        let shown = file.display();
+        say(&format!(
+            "start        {shown}, whose numbers the search varies (--start names another program)"
+        ));
+    }
+    Ok(shipped)
 }
 
 /// True if the search proposes schedules, or values of a template.

@@ -36,6 +36,7 @@ mod memory;
 mod model_serve;
 #[cfg(feature = "torch")]
 mod models;
+mod module_service;
 mod modules;
 mod nests;
 mod one_core;

@@ -61,6 +61,36 @@ fn options_of_kernels_are_refused_for_modules() {
 }
 
 #[test]
+fn a_search_on_a_module_begins_with_a_program_in_python() {
+    let search = ["search", "--problem", "modules/softmax"];
+    for (more, parts) in [
+        (
+            &["--agent", "--start", "problems/dgemm/baseline.c"][..],
+            &["is in C", "are in Python"][..],
+        ),
+        (
+            &["--start", "problems/modules/softmax/reference.py"],
+            &["no line `class ModelNew"],
+        ),
+        (
+            &[
+                "--start",
+                SOLUTION,
+                "--parameters",
+                "examples/tune/parameters.json",
+            ],
+            &["macros of C", "leave --parameters out"],
+        ),
+    ] {
+        let (code, text) = said(&[&search[..], more].concat());
+        assert_eq!(code, Some(2), "{text}");
+        for part in parts {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+}
+
+#[test]
 fn a_file_that_is_no_module_is_refused() {
     for file in ["problems/dgemm/baseline.c", "problems/none.py"] {
         let (code, text) = said(&["bench", file, "--problem", "problems/modules/softmax"]);

@@ -39,6 +39,14 @@ fn dgemm_is_what_it_says() {
 }
 
 #[test]
+fn a_kernel_is_not_written_in_python() {
+    let error = with(|t| t.replace("language = \"c\"", "language = \"python\"")).unwrap_err();
+    for part in ["`language` is Python", "`fortran77`", "kind = \"module\""] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+}
+
+#[test]
 fn a_problem_may_belong_to_a_suite() {
     assert_eq!(with(|t| t).unwrap().suite, None);
     let one = with(|t| format!("suite = \"polybench\"\n{t}")).unwrap();

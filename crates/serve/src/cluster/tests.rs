@@ -377,3 +377,26 @@ fn a_program_in_another_language_than_its_problem_is_refused() {
     assert!(refused.is_err());
     running.stop();
 }
+
+#[test]
+fn a_module_is_refused_with_its_problem() {
+    let world = World::new();
+    let running = world.start();
+    let request = Request {
+        candidates: vec![wire::Candidate {
+            problem: "modules/softmax".into(),
+            source: Some("class ModelNew: pass".into()),
+            ..wire::Candidate::default()
+        }],
+        purpose: Purpose::Rank,
+        dry_run: false,
+    };
+    let refused = running.service.submit(request, None, Holder::default());
+    let Err(refusal) = refused else {
+        panic!("the workers evaluate kernels")
+    };
+    let errors = refusal.details().errors;
+    assert_eq!(errors[0].pointer, "/candidates/0/problem");
+    assert!(errors[0].detail.contains("local cores"), "{errors:?}");
+    running.stop();
+}

@@ -25,6 +25,9 @@ use crate::service::Service;
 use crate::trainers::Task;
 use crate::wire::{Answer, Candidate, Outcome, Purpose};
 
+/// The field of a candidate that KernelGYM's clients have to correct by another name.
+const NAMES: [(&str, &str); 1] = [("/language", "/backend")];
+
 /// Length of the longest id of a task, bytes.
 const LONGEST_ID: usize = 100;
 
@@ -121,7 +124,7 @@ impl Evaluation {
             Some(name) => Some(language_of(name).ok_or_else(|| {
                 mistake(
                     "/backend",
-                    "this service evaluates `c`, `c++`, `fortran` and `fortran77`; leave `backend` out for the language of the problem",
+                    "this service evaluates `c`, `c++`, `fortran` and `fortran77`, and for modules of PyTorch `python`, `triton` and `cuda`; leave `backend` out for the language of the problem",
                 )
             })?),
             None => task.language,
@@ -147,8 +150,13 @@ fn problem_in(reference: &str) -> Option<&str> {
     is_name.then_some(name)
 }
 
+/// The language of a backend. KernelGYM's own ones are kinds of kernels in a file of Python.
 fn language_of(backend: &str) -> Option<Language> {
-    serde_json::from_value(json!(backend.to_ascii_lowercase())).ok()
+    let name = backend.to_ascii_lowercase();
+    match name.as_str() {
+        "triton" | "cuda" | "torch" | "pytorch" => Some(Language::Python),
+        other => serde_json::from_value(json!(other)).ok(),
+    }
 }
 
 impl Evaluated {
@@ -234,7 +242,8 @@ async fn answered(
         Ok((id, candidate, task.purpose))
     };
     let (id, candidate, purpose): (String, Candidate, Purpose) = app.submit(body, read).await?;
-    let job = begin(app, holder, candidate, purpose).await?;
+    let job = begin(app, holder, candidate, purpose).await;
+    let job = job.map_err(|refusal| refusal.renaming(&NAMES))?;
     app.gyms.tasks().note(holder, &id, Arc::clone(&job));
     app.finished(&job).await?;
     let evaluated = Evaluated::of(id, answer_of(&job)?);
@@ -323,7 +332,10 @@ mod tests {
         assert_eq!(language_of("C"), Some(Language::C));
         assert_eq!(language_of("cpp"), Some(Language::Cxx));
         assert_eq!(language_of("fortran"), Some(Language::Fortran));
-        assert_eq!(language_of("triton"), None);
+        for own in ["triton", "CUDA", "pytorch", "python"] {
+            assert_eq!(language_of(own), Some(Language::Python), "{own}");
+        }
+        assert_eq!(language_of("tilelang"), None);
     }
 
     #[test]

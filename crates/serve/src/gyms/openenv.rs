@@ -109,9 +109,9 @@ pub struct Beginning {
     problem: String,
     /// The prompt about the task for a model.
     prompt: String,
-    /// The function that a program defines.
+    /// The function, or of a module the class, that a program defines.
     entry: String,
-    /// Its prototype in C.
+    /// Its prototype in C, or the head of the class.
     prototype: String,
     /// The number of programs after which the episode is done.
     max_steps: u32,

@@ -1,12 +1,10 @@
 //! Explanations of builds, by the same code as in the conversations of a search.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use flopsmith_evaluate::Question;
+use flopsmith_evaluate::{Host, Question};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Failure, InfrastructureCause, Verdict};
-use flopsmith_sandbox::Sandbox;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -19,13 +17,12 @@ use crate::wire::Outcome;
 pub type Explain =
     Arc<dyn Fn(Question, Language, &Arc<Problem>, &str) -> Result<String, Failure> + Send + Sync>;
 
-/// Explains builds by a C compiler and the others of its family, in the jail.
-pub fn explain_by(compiler: String, sandbox: Arc<Sandbox>, harness: PathBuf) -> Explain {
+/// Explains builds by the tools of this machine, in the jail.
+pub fn explain_by(host: Host) -> Explain {
     Arc::new(
         move |question: Question, language: Language, problem: &Arc<Problem>, source: &str| {
-            let evaluator = station::evaluator(problem, &compiler, &sandbox, &harness)?;
-            let stage = &evaluator.compiler;
-            stage.explain(question, language, problem, source)
+            let pipeline = station::pipeline(problem, &host)?;
+            pipeline.explain(question, language, source)
         },
     )
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flopsmith_evaluate::Question;
+use flopsmith_evaluate::{Question, unexplained};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Failure, harmless};
 use flopsmith_run::digits::{four, share};
@@ -163,7 +163,7 @@ impl Tools {
 
     async fn problem(&self, asked: OfProblem) -> Result<Described, String> {
         let problem = self.find(&asked.problem, &[]).await?;
-        Ok(Described::of(&problem))
+        Ok(Described::of(&asked.problem, &problem))
     }
 
     async fn explain(&self, asked: ExplainRefusal) -> Result<Explained, String> {
@@ -176,11 +176,12 @@ impl Tools {
 
     async fn best_programs(&self, asked: BestPrograms) -> Result<BestList, String> {
         let problem = self.find(&asked.problem, &asked.workloads).await?;
+        let beside = problem.compared_with();
         let (now, lists) = self
             .blocking(move |service| Ok(service.best(&problem)))
             .await?;
         let most = usize::try_from(asked.most.max(1)).unwrap_or(usize::MAX);
-        Ok(BestList::of(lists, now.as_ref(), most))
+        Ok(BestList::of(lists, now.as_ref(), most, beside))
     }
 
     async fn evaluate(&self, asked: Evaluate, client: &Client<'_>) -> Result<Evaluated, String> {
@@ -195,9 +196,10 @@ impl Tools {
             language: asked.language,
         };
         let answer = self.one(candidate, purpose, client).await?;
+        let beside = problem.compared_with();
         let roof = self.roof(problem, purpose).await;
         Ok(Evaluated {
-            found: Found::of(&answer, roof),
+            found: Found::of(&answer, roof, beside),
             budget: self.left(),
         })
     }
@@ -224,8 +226,9 @@ impl Tools {
             dry_run: false,
         };
         let answers = self.answers(request, client).await?;
+        let beside = problem.compared_with();
         let roof = self.roof(problem, asked.purpose).await;
-        compared(&answers, roof, self.left())
+        compared(&answers, roof, beside, self.left())
     }
 
     async fn roofline(&self, asked: Roofline, client: &Client<'_>) -> Result<Roofed, String> {
@@ -233,6 +236,12 @@ impl Tools {
             return Err("`gflops` is a speed above 0; leave it out if you have none".into());
         }
         let problem = self.find(&asked.problem, &asked.workloads).await?;
+        if !problem.states_work() {
+            return Err(format!(
+                "this problem states no operations, so it has no roof; its programs are compared with {}, and `evaluate` says how many times as fast a program is",
+                problem.compared_with()
+            ));
+        }
         let of_problem = Arc::clone(&problem);
         let known = self
             .blocking(move |service| Ok(service.valid_reference(&of_problem, Purpose::Screen)))
@@ -307,6 +316,9 @@ impl Tools {
         client: &Client<'_>,
     ) -> Result<BuildExplained, String> {
         let problem = self.find(&asked.problem, &[]).await?;
+        if let Some(why) = unexplained(&problem) {
+            return Err(why.into());
+        }
         let question = Question::from(asked.what);
         let explained = async move {
             let lacks = self.blocking(move |_| Ok(question.lacks())).await?;

@@ -28,13 +28,14 @@ fn log_ratio(measurement: &Measurement, purpose: Purpose) -> LogRatio {
     }
 }
 
-/// Ranks the programs of a call.
+/// Ranks the programs of a call, whose ratios compare them with the program `beside`.
 ///
 /// # Errors
 /// A sentence, if the numbers refer to several measurements of the reference.
 pub fn compared(
     answers: &[Arc<Answer>],
     roof: Option<f64>,
+    beside: &str,
     budget: Option<Left>,
 ) -> Result<Compared, String> {
     let mut ids = answers.iter().filter(|answer| answer.measurement.is_some());
@@ -49,7 +50,7 @@ pub fn compared(
             name: answer.id.clone(),
             rank: None,
             group: None,
-            result: Found::of(answer, roof),
+            result: Found::of(answer, roof, beside),
         })
         .collect();
     let measured: Vec<(usize, LogRatio, bool)> = answers
@@ -161,6 +162,8 @@ mod tests {
     use crate::program::{Asked, Judged};
     use crate::wire::ReferenceSpeeds;
 
+    const BESIDE: &str = "the plain reference";
+
     fn answer(index: usize, verdict: Verdict, purpose: Purpose, reference: &str) -> Arc<Answer> {
         let judged = Judged {
             verdict,
@@ -191,7 +194,7 @@ mod tests {
             .enumerate()
             .map(|(n, verdict)| answer(n, verdict, purpose, "r"))
             .collect();
-        compared(&answers, Some(80.0), None).unwrap()
+        compared(&answers, Some(80.0), BESIDE, None).unwrap()
     }
 
     #[test]
@@ -237,7 +240,7 @@ mod tests {
             answer(1, Measured::at(10.0).verdict(), Purpose::Rank, "r"),
             answer(2, unsure, Purpose::Rank, "r"),
         ];
-        let ranked = compared(&answers, None, None).unwrap();
+        let ranked = compared(&answers, None, BESIDE, None).unwrap();
         let ranks: Vec<_> = ranked.programs.iter().map(|p| p.rank).collect();
         assert_eq!(ranks, [None, Some(1), None]);
         assert!(ranked.beside_first.is_empty());
@@ -245,7 +248,7 @@ mod tests {
             ranked.programs[0].result.reason.as_deref(),
             Some("wrong_result")
         );
-        let none = compared(&answers[..1], None, None).unwrap();
+        let none = compared(&answers[..1], None, BESIDE, None).unwrap();
         assert!(none.summary.starts_with("no program"), "{}", none.summary);
     }
 
@@ -256,7 +259,7 @@ mod tests {
             answer(0, verdict(), Purpose::Rank, "r"),
             answer(1, verdict(), Purpose::Rank, "s"),
         ];
-        let error = compared(&answers, None, None).unwrap_err();
+        let error = compared(&answers, None, BESIDE, None).unwrap_err();
         assert!(error.contains("measured again"), "{error}");
     }
 }

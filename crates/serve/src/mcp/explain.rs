@@ -62,7 +62,7 @@ fn of_program(fault: CandidateFault) -> Words {
     match fault {
         F::Format => (
             "The answer contains no complete program.",
-            "Write the whole program between two fences (```c and ```), or send it as `source`.",
+            "Write the whole program between two fences (```c and ```, for a module ```python and ```), or send it as `source`.",
         ),
         F::SourceTooLarge => (
             "The source is longer than the problem permits.",

@@ -11,7 +11,7 @@ use crate::best::{Entry, List};
 use crate::circumstances::Circumstances;
 use crate::describe::Listed;
 use crate::roofs::{Bandwidth, Ceiling, WorkloadRoof};
-use crate::wire::{Answer, Outcome, Purpose, ReferenceSpeeds, Sanitized};
+use crate::wire::{Answer, Outcome, Purpose, ReferenceSpeeds, Sanitized, is_not_timed};
 
 /// The budget that is left.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
@@ -79,8 +79,9 @@ pub struct Found {
 }
 
 impl Found {
-    /// The result of an answer. `roof_gflops` is the roof of its problem, if that is known.
-    pub fn of(answer: &Answer, roof_gflops: Option<f64>) -> Self {
+    /// The result of an answer, whose ratio compares the program with the program `beside`. `roof_gflops` is the roof of its
+    /// problem, if that is known.
+    pub fn of(answer: &Answer, roof_gflops: Option<f64>, beside: &str) -> Self {
         let several = answer.measurement.iter().flat_map(|m| &m.workloads);
         let workloads = several.map(|workload| AtWorkload {
             name: workload.name.clone(),
@@ -91,7 +92,7 @@ impl Found {
         let roof = roof_gflops.filter(|roof| *roof > 0.0);
         let share_of_roof = answer.gflops.zip(roof).map(|(gflops, roof)| gflops / roof);
         Self {
-            summary: summary(answer, share_of_roof),
+            summary: summary(answer, share_of_roof, beside),
             outcome: answer.outcome,
             reason: answer.reason.clone(),
             correct: answer.correct,
@@ -128,15 +129,18 @@ pub fn refused(reason: &str) -> String {
 }
 
 /// A result in words: fixed words, numbers, and the name of a reason.
-fn summary(answer: &Answer, share_of_roof: Option<f64>) -> String {
+fn summary(answer: &Answer, share_of_roof: Option<f64>, beside: &str) -> String {
     let reason = answer.reason.as_deref().unwrap_or("unknown");
     let mut words = match (answer.outcome, answer.ratio, answer.interval) {
         (Outcome::Measured | Outcome::Unconverged, Some(ratio), Some(interval)) => format!(
-            "the program is right, and {} times as fast as the plain reference (95 % interval {})",
+            "the program is right, and {} times as fast as {beside} (95 % interval {})",
             four(ratio),
             between(&interval),
         ),
         (Outcome::Rejected, ..) => refused(reason),
+        _ if is_not_timed(answer) => format!(
+            "the machine cannot time the program ({reason}), which says nothing against it; asking again does not help: see `diagnostics` and explain_refusal"
+        ),
         _ => format!(
             "the machine could not evaluate the program ({reason}), which says nothing about it; call the tool again"
         ),
@@ -323,7 +327,7 @@ pub struct OtherCircumstances {
     pub this_machine: bool,
     /// The processor.
     pub processor: String,
-    /// The C compiler.
+    /// The C compiler, or Python and PyTorch.
     pub compiler: String,
     /// Number of threads that programs were timed with.
     pub threads: u32,
@@ -347,8 +351,9 @@ pub struct BestList {
 }
 
 impl BestList {
-    /// At most so many programs of each of the lists. Programs are measured in the circumstances `now`.
-    pub fn of(lists: Vec<List>, now: Option<&Circumstances>, most: usize) -> Self {
+    /// At most so many programs of each of the lists. Programs are measured in the circumstances `now`, and their ratios compare
+    /// them with the program `beside`.
+    pub fn of(lists: Vec<List>, now: Option<&Circumstances>, most: usize, beside: &str) -> Self {
         let (here, others): (Vec<List>, Vec<List>) = lists
             .into_iter()
             .partition(|list| now == Some(&list.circumstances));
@@ -369,7 +374,7 @@ impl BestList {
         let other_circumstances: Vec<OtherCircumstances> = other_circumstances.collect();
         let summary = match programs.first() {
             Some(first) => format!(
-                "the fastest known program is {} times as fast as the plain reference (95 % interval {}); evaluate it again beside your own with compare before you rely on a difference",
+                "the fastest known program is {} times as fast as {beside} (95 % interval {}); evaluate it again beside your own with compare before you rely on a difference",
                 four(first.ratio),
                 between(&first.interval)
             ),
@@ -462,7 +467,7 @@ mod tests {
         older.circumstances.key.version = "0.0.1".into();
         let lists = vec![list("there", 8.0), list("here", 2.0), older];
         let now = Circumstances::of_machine("here");
-        let best = BestList::of(lists.clone(), Some(&now), 1);
+        let best = BestList::of(lists.clone(), Some(&now), 1, "the plain reference");
         let sources: Vec<&str> = best.programs.iter().map(|p| p.source.as_str()).collect();
         assert_eq!(sources, ["of here"]);
         assert!(best.summary.contains("is 2.000 times"), "{}", best.summary);
@@ -478,7 +483,7 @@ mod tests {
             ["version of Flopsmith"]
         );
         // A compiler that does not work measures nothing.
-        let best = BestList::of(lists, None, 1);
+        let best = BestList::of(lists, None, 1, "the plain reference");
         assert!(best.programs.is_empty());
         assert_eq!(best.other_circumstances.len(), 3);
         assert!(

@@ -56,10 +56,11 @@ static TABLE: [About; 8] = [
         tool: Tool::Evaluate,
         name: "evaluate",
         title: "Evaluate a program",
-        description: "Compiles, verifies and times one program. The result has its speed relative to the plain reference with a \
-                      95 % interval, or the reason why it was refused. `rank` takes some seconds, `screen` less, `certify` up to a \
-                      minute; the first program of a problem takes longer, because the reference is measured as well. Identical \
-                      programs are evaluated once.",
+        description: "Compiles, verifies and times one program: a kernel, or a module of PyTorch. The result has its speed relative to \
+                      the plain reference, or to the faster of eager PyTorch and TorchInductor, with a 95 % interval, or the reason \
+                      why it was refused. `rank` takes some seconds, `screen` less, `certify` up to a minute; the first \
+                      program of a problem takes longer, because the reference is measured as well. Identical programs are evaluated \
+                      once.",
         arguments: schema::<Evaluate>,
         result: schema::<Evaluated>,
         only_reads: false,
@@ -89,7 +90,7 @@ static TABLE: [About; 8] = [
         name: "problem",
         title: "Describe a problem",
         description: "Describes a problem: the function to write, its prototype, the sizes at which it is timed, what programs may \
-                      use, and the task in words.",
+                      use, and the task in words. Of a module it describes the class.",
         arguments: schema::<OfProblem>,
         result: schema::<Described>,
         only_reads: true,
@@ -131,7 +132,7 @@ static TABLE: [About; 8] = [
         title: "Explain a build",
         description: "Builds a program as `evaluate` does, without running it, and shows one of: the compiler's remarks on the loops \
                       that it vectorised or did not, the hot loop in assembly, or the static throughput of that loop by llvm-mca. \
-                      Counts as one evaluation; waits for the evaluation that is under way.",
+                      Counts as one evaluation; waits for the evaluation that is under way. Builds of modules are not explained.",
         arguments: schema::<ExplainBuild>,
         result: schema::<BuildExplained>,
         only_reads: true,

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use super::*;
 
 mod builds;
+mod modules;
 mod quotes;
 
 /// Length of the longest message in these tests, bytes.

@@ -11,6 +11,8 @@ use flopsmith_protocol::Task;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
+use crate::source::numbers::Numbers;
+
 /// A space of programs for one problem, with a search that learns from outcomes.
 pub(super) trait Space: Send + Sync {
     /// A sentence on the lack of the space, if it has the plain order of the loops only.
@@ -323,5 +325,27 @@ impl Space for Templated {
         if self.0.recall(text, &point) {
             self.0.report(text, gflops);
         }
+    }
+}
+
+impl Space for Numbers {
+    fn programs(&mut self, task: &Task, count: usize) -> Vec<String> {
+        Numbers::programs(self, task.seed, share_of(task), count)
+    }
+
+    fn begin(&mut self, task: &Task, earlier: &[String], count: usize) -> Vec<String> {
+        Numbers::begin(self, earlier, share_of(task), count)
+    }
+
+    fn children(&mut self, task: &Task, parents: &[&str], count: usize, seed: u64) -> Vec<String> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        Numbers::children(self, parents, share_of(task), count, &mut rng)
+    }
+
+    /// It remembers no proposals.
+    fn forget_undecided(&mut self) {}
+
+    fn outcome_seen(&mut self, source: &str, gflops: Option<f64>) {
+        Numbers::outcome_seen(self, source, gflops);
     }
 }

@@ -83,7 +83,7 @@ pub async fn begin(app: &App, client: Client, reset: Reset) -> Result<Reply<Begi
         let workloads: Vec<String> = workload.into_iter().collect();
         let found = service.catalog.find(&name, &workloads);
         let problem = found.map_err(|why| mistake("/problem", why))?;
-        Ok(Described::of(&problem))
+        Ok(Described::of(&name, &problem))
     };
     let described = app.submit(Bytes::new(), find).await?;
     let id = reset.episode_id;

@@ -1,0 +1,108 @@
+//! The stages of a module of PyTorch.
+
+use flopsmith_evaluate::{Evaluated, ModuleEvaluator, ModuleMachine};
+use flopsmith_machine::attest::Attestation;
+use flopsmith_measure::Chains;
+use flopsmith_protocol::{Failure, InfrastructureCause, Verdict};
+use flopsmith_run::idle_wait;
+
+use super::bench::{Bench, Measured, Quiet};
+use crate::program::Program;
+use crate::reference::Grade;
+use crate::wire::Purpose;
+
+/// A module keeps processes with PyTorch: two for each workload, and one for candidates.
+const PLACES: usize = 4;
+
+/// The stages of a module. Its reference is the faster one of its two baselines, beside which each program is timed.
+pub struct ModuleBench {
+    evaluator: ModuleEvaluator,
+    machine: ModuleMachine,
+    /// The disturbance while the baselines were measured.
+    reference_busy: Option<String>,
+    /// True until the measurement of the opening was asked for, or is not needed.
+    fresh: bool,
+}
+
+impl ModuleBench {
+    /// Prepares and times the baselines, which takes some tens of seconds for each workload, and measures the peak.
+    ///
+    /// # Errors
+    /// The failure of this machine or of the problem.
+    pub fn open(evaluator: ModuleEvaluator, quiet: &Quiet<'_>) -> Result<Self, Failure> {
+        let watched = evaluator.watched();
+        let reference_busy = quiet.wait(|| idle_wait::used(&watched))?;
+        let machine = evaluator.attest()?;
+        Ok(Self {
+            evaluator,
+            machine,
+            reference_busy,
+            fresh: true,
+        })
+    }
+}
+
+impl Bench for ModuleBench {
+    fn places(&self) -> usize {
+        PLACES
+    }
+
+    /// The prepared baselines are timed once more, which takes little time.
+    fn renews(&self, _: Grade, _: bool) -> bool {
+        true
+    }
+
+    fn attestation(&self) -> &Attestation {
+        &self.machine.attestation
+    }
+
+    fn measure(&mut self, _: Grade, quiet: &Quiet<'_>) -> Result<Measured, Failure> {
+        if !std::mem::take(&mut self.fresh) {
+            let watched = self.evaluator.watched();
+            self.reference_busy = quiet.wait(|| idle_wait::used(&watched))?;
+            self.machine = self.evaluator.attest()?;
+        }
+        let machine = &self.machine;
+        let chains = machine.chains().ok_or_else(|| {
+            Failure::infrastructure(
+                InfrastructureCause::Baseline,
+                "the module has no workload whose baselines were timed",
+            )
+        })?;
+        Ok(Measured {
+            chains,
+            gflops: machine.reference_gflops,
+            of_each: machine.reference_gflops_of_each(),
+            peak_gflops: machine.peak_gflops,
+            busy: self.reference_busy.clone(),
+        })
+    }
+
+    /// Ratios come from the baselines that a program is timed beside.
+    fn refer_to(&mut self, _: &Chains) {
+        self.fresh = false;
+    }
+
+    fn evaluate(
+        &mut self,
+        program: &Program,
+        _sanitize: bool,
+        of_reference: Option<&str>,
+        quiet: &Quiet<'_>,
+    ) -> Result<Evaluated, Failure> {
+        let watched = self.evaluator.watched();
+        let own = match program.purpose {
+            Purpose::Certify => quiet.wait(|| idle_wait::used(&watched))?,
+            Purpose::Screen | Purpose::Rank => self.evaluator.look(),
+        };
+        let limits = flopsmith_measure::Purpose::from(program.purpose).limits();
+        let permitted = program.problem.techniques;
+        let source = &program.source;
+        let mut done = self
+            .evaluator
+            .evaluate(&self.machine, source, permitted, limits);
+        let busy = idle_wait::resting_on(of_reference, own);
+        done.busy = busy.filter(|_| matches!(done.verdict, Verdict::Measured { .. }));
+        Ok(done)
+    }
+}

@@ -5,9 +5,9 @@ pub mod conversation;
 #[cfg(feature = "torch")]
 mod draws;
 pub mod endpoint;
-mod numbers;
 #[cfg(feature = "torch")]
 pub mod endpoint_policy;
+mod numbers;
 #[cfg(feature = "torch")]
 pub mod policy;
 #[cfg(feature = "torch")]

@@ -150,11 +150,17 @@ fn apart(nest: &Nest<'_>, pair: &Pair, first: usize, second: usize) -> Option<(L
     })
 }
 
-/// True if two loops, or the loops over their blocks, run over the same range.
+/// True if two loops, or the loops over their blocks, run over ranges of the same length.
 fn has_same_range(nest: &Nest<'_>, a: (usize, LoopId), b: (usize, LoopId)) -> bool {
+    // Loops that count from 0 and from 1 run over the same range. A bound that is not known is compared with its like.
+    let length = |id: LoopId| {
+        let round = &nest.facts.loops[id];
+        round.limit.as_ref().map(|limit| limit.minus(&round.start))
+    };
     let equal = |a: LoopId, b: LoopId| {
-        let (a, b) = (&nest.facts.loops[a], &nest.facts.loops[b]);
-        a.start == b.start && a.limit == b.limit && a.geometric == b.geometric
+        let (first, second) = (&nest.facts.loops[a], &nest.facts.loops[b]);
+        let known = first.limit.is_some() || first.start == second.start;
+        known && length(a) == length(b) && first.geometric == second.geometric
     };
     let over = |(at, inner): (usize, LoopId)| {
         let pairs = blocks::pairs(nest, at).into_iter();

@@ -134,7 +134,10 @@ fn black_scholes() -> Vec<Kernel> {
                     ],
                 ),
             ],
-            labels([(true, Technique::CacheBlocking)]),
+            labels([
+                (true, Technique::CacheBlocking),
+                (true, Technique::Fission),
+            ]),
         );
     }
     found

@@ -12,6 +12,8 @@ mod text;
 
 use std::collections::BTreeSet;
 
+use flopsmith_protocol::TechniqueSet;
+
 use crate::affine::{Affine, Range, System, Var};
 use crate::dependence::{Dependence, Renamed, dependences};
 use crate::leaf::{self, Nest};
@@ -57,6 +59,8 @@ pub struct Space {
     pub dependences: Vec<Dependence>,
     /// Pairs of updates of one element, which may change places but not run at the same time.
     commuting: Vec<Dependence>,
+    /// Techniques that programs are said to have beside the general ones.
+    listed: TechniqueSet,
 }
 
 impl Space {
@@ -68,7 +72,22 @@ impl Space {
             program,
             dependences,
             commuting,
+            listed: TechniqueSet::EMPTY,
         }
+    }
+
+    /// The space of a problem that lists these techniques. The programs of other spaces have general techniques only.
+    #[must_use]
+    pub fn listing(self, techniques: TechniqueSet) -> Self {
+        Self {
+            listed: techniques,
+            ..self
+        }
+    }
+
+    /// The techniques that the problem lists.
+    pub(crate) fn listed(&self) -> TechniqueSet {
+        self.listed
     }
 
     /// The groups of statements in the order in which they run.
@@ -113,6 +132,7 @@ impl Space {
             walks.extend(code.walks().into_iter().map(|(statement, rounds)| Walk {
                 statement,
                 rounds: iterators(&self.program, members, statement, &rounds),
+                loops: numbers(&self.program, members, statement, &rounds),
             }));
         }
         let facts = code.facts();
@@ -142,6 +162,8 @@ pub struct Walk {
     pub statement: usize,
     /// Its loops, the outermost first: the iterator of the statement that each runs over, and the size of its steps for loops over tiles.
     pub rounds: Vec<(Var, Option<i64>)>,
+    /// Those of them that run over single iterations, each with a number that it has at all statements inside of it.
+    pub loops: Vec<(Var, usize)>,
 }
 
 /// How a leaf was written, which may be simpler than its schedule asks for.
@@ -215,6 +237,29 @@ fn iterators(
     number: usize,
     rounds: &[Round],
 ) -> Vec<(Var, Option<i64>)> {
+    let all = iterated(program, members, number, rounds).into_iter();
+    all.map(|(var, round)| (var, round.tile)).collect()
+}
+
+/// The numbers of the loops over single iterations.
+fn numbers(
+    program: &Program,
+    members: &Members,
+    number: usize,
+    rounds: &[Round],
+) -> Vec<(Var, usize)> {
+    let all = iterated(program, members, number, rounds).into_iter();
+    let single = all.filter(|(_, round)| round.tile.is_none());
+    single.map(|(var, round)| (var, round.number)).collect()
+}
+
+/// Loops with the iterators of a statement.
+fn iterated<'r>(
+    program: &Program,
+    members: &Members,
+    number: usize,
+    rounds: &'r [Round],
+) -> Vec<(Var, &'r Round)> {
     let rank = members.statements.iter().position(|n| *n == number);
     let Some(dimensions) = rank.map(|rank| members.dimensions_of(rank)) else {
         return Vec::new();
@@ -222,7 +267,7 @@ fn iterators(
     let iterators = &program.statements[number].iterators;
     let all = rounds.iter().filter_map(|round| {
         let at = dimensions.iter().position(|d| *d == round.dimension)?;
-        Some((iterators[at], round.tile))
+        Some((iterators[at], round))
     });
     all.collect()
 }

@@ -46,6 +46,9 @@ pub fn techniques(space: &Space, rendered: &Rendered) -> TechniqueSet {
         walks().any(|walk| order.is_turned(program, walk)),
         Technique::LoopReorder,
     );
+    if space.listed().contains(Technique::Fission) {
+        note(splits(program, &order.ends, rendered), Technique::Fission);
+    }
     set
 }
 
@@ -71,6 +74,84 @@ fn has_blocks(program: &Program, walk: &Walk) -> bool {
         let moves = |access: &Access| moved(access, *var).next().is_some();
         tile.is_some_and(|size| size > SHORT) && accesses(statement).any(moves)
     })
+}
+
+/// True if two statements that share a loop in the reference have loops of their own over its iterations. They compute different results, or
+/// results from different arguments: the steps of one result are not told apart in the text.
+fn splits(program: &Program, ends: &Ends, rendered: &Rendered) -> bool {
+    let all = 0..program.statements.len();
+    let computing: Vec<usize> = all.filter(|at| computes(program, *at)).collect();
+    let mut pairs = computing.iter().enumerate().flat_map(|(number, first)| {
+        let others = &computing[number + 1..];
+        others.iter().map(move |second| (*first, *second))
+    });
+    let name = |at: usize| (ends.outputs[at].clone(), sources(program, at));
+    let apart = |first: usize, second: usize, var: Var| {
+        let repeats = |at: usize| {
+            let role = Role::of(program, ends, at, var);
+            role.is_none_or(|role| role == Role::Repeat)
+        };
+        let (a, b) = (loops(rendered, first, var), loops(rendered, second, var));
+        !repeats(first) && !repeats(second) && !a.is_empty() && !b.is_empty() && a.is_disjoint(&b)
+    };
+    pairs.any(|(first, second)| {
+        let (one, other) = (&program.statements[first], &program.statements[second]);
+        let shared = &one.iterators[..one.common(other)];
+        !finishes(one, other)
+            && !finishes(other, one)
+            && name(first) != name(second)
+            && shared.iter().any(|var| apart(first, second, *var))
+    })
+}
+
+/// The numbers of the loops over an iterator around the leaves of a statement.
+fn loops(rendered: &Rendered, statement: usize, var: Var) -> BTreeSet<usize> {
+    let walks = rendered.walks.iter().filter(|w| w.statement == statement);
+    let all = walks.flat_map(|walk| &walk.loops);
+    all.filter(|(other, _)| *other == var)
+        .map(|(_, number)| *number)
+        .collect()
+}
+
+/// True if a statement computes from elements of other arrays, and not only from finished sums.
+fn computes(program: &Program, at: usize) -> bool {
+    let statement = &program.statements[at];
+    let sums = |array: usize| {
+        let mut all = program.statements.iter();
+        all.any(|s| s.target.array == array && s.update.is_some())
+    };
+    let operand = |access: &&Access| {
+        let scratch = program.arrays[access.array].origin == Origin::Scratch;
+        access.array != statement.target.array && !(scratch && sums(access.array))
+    };
+    let copies = statement.update.is_none() && matches!(statement.value, Expr::Read(_));
+    !copies && statement.value.reads().iter().any(operand)
+}
+
+/// True if a statement takes the sum of another one.
+fn finishes(sum: &Statement, other: &Statement) -> bool {
+    let takes = |access: &&Access| access.array == sum.target.array;
+    sum.update.is_some()
+        && (other.target.array == sum.target.array || other.value.reads().iter().any(takes))
+}
+
+/// The arguments that the value of a statement comes from.
+fn sources(program: &Program, at: usize) -> BTreeSet<usize> {
+    let (mut seen, mut found) = (BTreeSet::new(), BTreeSet::new());
+    let mut left = vec![at];
+    while let Some(next) = left.pop() {
+        for access in program.statements[next].value.reads() {
+            let array = access.array;
+            if program.arrays[array].origin != Origin::Scratch {
+                found.insert(array);
+            } else if seen.insert(array) {
+                let all = program.statements.iter().enumerate();
+                let writers = all.filter(|(_, s)| s.target.array == array);
+                left.extend(writers.map(|(writer, _)| writer));
+            }
+        }
+    }
+    found
 }
 
 /// The loops over data around a statement: loops within blocks, and loops over blocks so short that their own loops are none.
@@ -386,4 +467,39 @@ fn works(program: &Program) -> Vec<bool> {
         computes(s) && (product || s.iterators.len() == deepest)
     });
     each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use flopsmith_problem::Problem;
+
+    use super::*;
+    use crate::schedule::Grouping;
+
+    #[test]
+    fn programs_that_split_a_loop_have_fission_if_the_problem_lists_it() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/polybench");
+        let labels = |name: &str, listed: TechniqueSet, is_split: bool| {
+            let problem = Problem::load(&root.join(name)).expect("a shipped problem is sound");
+            let program = crate::read::read(&problem).expect("it is affine");
+            let space = Space::new(program).listing(listed);
+            let mut schedule = space.plain_in(Grouping::AsRead);
+            for group in &mut schedule.groups {
+                group.fused = if is_split { 0 } else { group.order.len() };
+            }
+            let rendered = space.render(&schedule).expect("it is legal");
+            techniques(&space, &rendered)
+        };
+        let fission = TechniqueSet::EMPTY.with(Technique::Fission);
+        let none = TechniqueSet::EMPTY;
+        // Sums of two results in one loop.
+        assert_eq!(labels("polybench_bicg", fission, true), fission);
+        assert_eq!(labels("polybench_bicg", fission, false), none);
+        assert_eq!(labels("polybench_bicg", none, true), none);
+        // Products that the reference has apart.
+        assert_eq!(labels("polybench_mvt", fission, true), none);
+        assert_eq!(labels("polybench_mvt", fission, false), none);
+    }
 }

@@ -129,10 +129,14 @@ impl Space {
             for tree in &trees {
                 code.tree(&maker.program, tree, group)?;
             }
-            walks.extend(code.walks().into_iter().map(|(statement, rounds)| Walk {
-                statement,
-                rounds: iterators(&self.program, members, statement, &rounds),
-                loops: numbers(&self.program, members, statement, &rounds),
+            walks.extend(code.walks().into_iter().map(|(statement, rounds)| {
+                let all = iterators(&self.program, members, statement, &rounds);
+                let (rounds, numbers) = all.into_iter().unzip();
+                Walk {
+                    statement,
+                    rounds,
+                    numbers,
+                }
             }));
         }
         let facts = code.facts();
@@ -162,8 +166,8 @@ pub struct Walk {
     pub statement: usize,
     /// Its loops, the outermost first: the iterator of the statement that each runs over, and the size of its steps for loops over tiles.
     pub rounds: Vec<(Var, Option<i64>)>,
-    /// Those of them that run over single iterations, each with a number that it has at all statements inside of it.
-    pub loops: Vec<(Var, usize)>,
+    /// For each of these loops, a number that it has at all statements inside of it.
+    pub numbers: Vec<usize>,
 }
 
 /// How a leaf was written, which may be simpler than its schedule asks for.
@@ -230,36 +234,14 @@ pub enum Tree {
     Leaf(Nest),
 }
 
-/// The iterators of a statement that loops run over. Loops over dimensions that the statement lacks are left out.
+/// The iterators of a statement that loops run over, with the sizes of tiles and the numbers of the loops. Loops over dimensions that the
+/// statement lacks are left out.
 fn iterators(
     program: &Program,
     members: &Members,
     number: usize,
     rounds: &[Round],
-) -> Vec<(Var, Option<i64>)> {
-    let all = iterated(program, members, number, rounds).into_iter();
-    all.map(|(var, round)| (var, round.tile)).collect()
-}
-
-/// The numbers of the loops over single iterations.
-fn numbers(
-    program: &Program,
-    members: &Members,
-    number: usize,
-    rounds: &[Round],
-) -> Vec<(Var, usize)> {
-    let all = iterated(program, members, number, rounds).into_iter();
-    let single = all.filter(|(_, round)| round.tile.is_none());
-    single.map(|(var, round)| (var, round.number)).collect()
-}
-
-/// Loops with the iterators of a statement.
-fn iterated<'r>(
-    program: &Program,
-    members: &Members,
-    number: usize,
-    rounds: &'r [Round],
-) -> Vec<(Var, &'r Round)> {
+) -> Vec<((Var, Option<i64>), usize)> {
     let rank = members.statements.iter().position(|n| *n == number);
     let Some(dimensions) = rank.map(|rank| members.dimensions_of(rank)) else {
         return Vec::new();
@@ -267,7 +249,7 @@ fn iterated<'r>(
     let iterators = &program.statements[number].iterators;
     let all = rounds.iter().filter_map(|round| {
         let at = dimensions.iter().position(|d| *d == round.dimension)?;
-        Some((iterators[at], round))
+        Some(((iterators[at], round.tile), round.number))
     });
     all.collect()
 }

@@ -104,13 +104,21 @@ fn splits(program: &Program, ends: &Ends, rendered: &Rendered) -> bool {
     })
 }
 
-/// The numbers of the loops over an iterator around the leaves of a statement.
+/// The numbers of the loops over data along an iterator around the leaves of a statement.
 fn loops(rendered: &Rendered, statement: usize, var: Var) -> BTreeSet<usize> {
     let walks = rendered.walks.iter().filter(|w| w.statement == statement);
-    let all = walks.flat_map(|walk| &walk.loops);
-    all.filter(|(other, _)| *other == var)
-        .map(|(_, number)| *number)
-        .collect()
+    let all = walks.flat_map(|walk| {
+        let short = is_short(walk, var);
+        let rounds = walk.rounds.iter().zip(&walk.numbers);
+        rounds.filter(move |((other, tile), _)| *other == var && tile.is_some() == short)
+    });
+    all.map(|(_, number)| *number).collect()
+}
+
+/// True if the blocks along an iterator are so short that the loops within them are none over data.
+fn is_short(walk: &Walk, var: Var) -> bool {
+    let mut rounds = walk.rounds.iter();
+    rounds.any(|(other, tile)| *other == var && tile.is_some_and(|size| size <= SHORT))
 }
 
 /// True if a statement computes from elements of other arrays, and not only from finished sums.
@@ -156,11 +164,7 @@ fn sources(program: &Program, at: usize) -> BTreeSet<usize> {
 
 /// The loops over data around a statement: loops within blocks, and loops over blocks so short that their own loops are none.
 fn over_data(walk: &Walk) -> Vec<Var> {
-    let short = |var: Var| {
-        let mut rounds = walk.rounds.iter();
-        rounds.any(|(other, tile)| *other == var && tile.is_some_and(|size| size <= SHORT))
-    };
-    let counts = |(var, tile): &&(Var, Option<i64>)| tile.is_some() == short(*var);
+    let counts = |(var, tile): &&(Var, Option<i64>)| tile.is_some() == is_short(walk, *var);
     walk.rounds
         .iter()
         .filter(counts)

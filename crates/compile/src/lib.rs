@@ -454,7 +454,8 @@ fn is_of_loops(technique: Technique) -> bool {
         | Technique::PartialSums
         | Technique::Skewing
         | Technique::Fission
-        | Technique::Recomputation => true,
+        | Technique::Recomputation
+        | Technique::LayoutChange => true,
         Technique::Simd | Technique::Openmp | Technique::Prefetch => false,
         // No kernel has these.
         Technique::Fusion

@@ -60,6 +60,9 @@ pub fn definition(technique: Technique) -> &'static str {
         Technique::Recomputation => {
             "compute values again where they are used that the plain reference keeps in an array"
         }
+        Technique::LayoutChange => {
+            "copy a whole argument once, with its elements in another order or at other distances"
+        }
     }
 }
 

@@ -48,12 +48,14 @@ pub enum Technique {
     Fission,
     /// Values that the reference keeps in an array are computed again where they are used.
     Recomputation,
+    /// A whole argument is copied once into memory of the program, with another order or distance of its elements.
+    LayoutChange,
 }
 
 impl Technique {
     /// All techniques in the order of their bits. New ones come last, so that numbers in files keep their meaning. A set
     /// has room for 32.
-    pub const ALL: [Technique; 18] = [
+    pub const ALL: [Technique; 19] = [
         Technique::LoopReorder,
         Technique::Unroll,
         Technique::CacheBlocking,
@@ -72,6 +74,7 @@ impl Technique {
         Technique::WarpSpecialized,
         Technique::Fission,
         Technique::Recomputation,
+        Technique::LayoutChange,
     ];
 
     /// The techniques of modules of PyTorch, whatever language their kernels are written in.
@@ -124,6 +127,7 @@ impl Technique {
             Technique::WarpSpecialized => "warp_specialized",
             Technique::Fission => "fission",
             Technique::Recomputation => "recomputation",
+            Technique::LayoutChange => "layout_change",
         }
     }
 
@@ -354,7 +358,7 @@ mod tests {
     use super::*;
 
     /// The names in the order of their bits. An index on disk holds the numbers, so a name may be added at the end only.
-    const NAMES: &str = "loop_reorder+unroll+cache_blocking+register_blocking+packing+simd+openmp+prefetch+partial_sums+skewing+fusion+shared_memory+dot+autotuned+persistent+warp_specialized+fission+recomputation";
+    const NAMES: &str = "loop_reorder+unroll+cache_blocking+register_blocking+packing+simd+openmp+prefetch+partial_sums+skewing+fusion+shared_memory+dot+autotuned+persistent+warp_specialized+fission+recomputation+layout_change";
 
     #[test]
     fn numbers_keep_their_meaning() {

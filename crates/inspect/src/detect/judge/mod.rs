@@ -6,6 +6,7 @@
 
 mod blocks;
 mod fission;
+mod layout;
 mod order;
 mod packing;
 mod partial_sums;
@@ -31,6 +32,7 @@ pub(super) struct Reference {
     order: Order,
     together: Together,
     kept: Kept,
+    listed: TechniqueSet,
 }
 
 impl Reference {
@@ -39,6 +41,7 @@ impl Reference {
         let nest = Nest::new(facts, shapes);
         let mut reference = Self {
             order: Order::of(&nest),
+            listed,
             ..Self::default()
         };
         if listed.contains(Technique::Fission) {
@@ -68,4 +71,7 @@ pub(super) fn judge(
     skewing::note(&nest, &reference.order, found);
     fission::note(&nest, &reference.together, found);
     recomputation::note(&nest, &reference.kept, found);
+    if reference.listed.contains(Technique::LayoutChange) {
+        layout::note(&nest, found);
+    }
 }

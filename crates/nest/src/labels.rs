@@ -484,10 +484,14 @@ mod tests {
 
     #[test]
     fn programs_that_split_a_loop_have_fission_if_the_problem_lists_it() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/polybench/polybench_bicg");
+        let root =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/polybench/polybench_bicg");
         let labels = |body: &str, listed: TechniqueSet, is_split: bool| {
             let problem = Problem::load(&root).expect("a shipped problem is sound");
-            let source = format!("{} {{ {body} }}", problem.entry.prototype.trim_end_matches(';'));
+            let source = format!(
+                "{} {{ {body} }}",
+                problem.entry.prototype.trim_end_matches(';')
+            );
             let program = crate::read::read_source(&problem, &source).expect(body);
             let space = Space::new(program).listing(listed);
             let mut schedule = space.plain_in(Grouping::AsRead);

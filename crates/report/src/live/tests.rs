@@ -1,6 +1,5 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-
 use super::*;
 use proptest::prelude::*;
 

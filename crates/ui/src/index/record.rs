@@ -5,7 +5,10 @@ use flopsmith_protocol::{Purpose, Technique, TechniqueSet};
 /// Techniques that a record has room for: 16 in a field of their own, and the others among the flags.
 const ROOM: usize = 20;
 
-const _: () = assert!(Technique::ALL.len() <= ROOM, "a record has no room for more techniques");
+const _: () = assert!(
+    Technique::ALL.len() <= ROOM,
+    "a record has no room for more techniques"
+);
 
 /// Bytes of a record.
 pub const LENGTH: usize = 64;
@@ -363,7 +366,8 @@ mod tests {
 
     #[test]
     fn every_technique_has_a_place_in_a_record() {
-        let sets = [1, 3, Technique::ALL.len()].map(|size| TechniqueSet::all().subsets_of_size(size));
+        let sets =
+            [1, 3, Technique::ALL.len()].map(|size| TechniqueSet::all().subsets_of_size(size));
         for set in sets.into_iter().flatten() {
             let record = with(Some(set));
             let bytes = record.encode();

@@ -188,11 +188,7 @@ fn is_like(nest: &Nest<'_>, pair: &Pair, first: (usize, LoopId), second: (usize,
 }
 
 /// The roles of loops at two statements; none for loops that run over neither results nor terms.
-fn roles(
-    nest: &Nest<'_>,
-    first: (usize, LoopId),
-    second: (usize, LoopId),
-) -> Option<(Role, Role)> {
+fn roles(nest: &Nest<'_>, first: (usize, LoopId), second: (usize, LoopId)) -> Option<(Role, Role)> {
     let role = |(at, id): (usize, LoopId)| {
         let role = nest.role(at, id)?;
         matches!(role, Role::Out(_) | Role::Sum(_)).then_some(role)
@@ -245,10 +241,7 @@ fn computes(nest: &Nest<'_>, write: &Write) -> bool {
         }
         Place::Scalar(_) => false,
     };
-    !write.copies
-        && !write.block
-        && !write.stack.is_empty()
-        && write.reads.iter().any(operand)
+    !write.copies && !write.block && !write.stack.is_empty() && write.reads.iter().any(operand)
 }
 
 /// True if one of two statements takes the sum of the other one: both are steps to one result.

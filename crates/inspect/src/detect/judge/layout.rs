@@ -110,9 +110,7 @@ mod tests {
     }
 
     fn copy(to: &str) -> String {
-        format!(
-            "for (int k = 0; k < n; k++) for (int j = 0; j < n; j++) T[{to}] = B[k * n + j];\n"
-        )
+        format!("for (int k = 0; k < n; k++) for (int j = 0; j < n; j++) T[{to}] = B[k * n + j];\n")
     }
 
     #[test]

@@ -55,12 +55,7 @@ impl Reference {
 }
 
 /// Notes all techniques of the loop nest.
-pub(super) fn judge(
-    facts: &Facts,
-    shapes: &Shapes,
-    reference: &Reference,
-    found: &mut Detected,
-) {
+pub(super) fn judge(facts: &Facts, shapes: &Shapes, reference: &Reference, found: &mut Detected) {
     let nest = Nest::new(facts, shapes);
     blocks::note(&nest, found);
     order::note(&nest, &reference.order, found);

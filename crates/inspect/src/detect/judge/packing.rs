@@ -29,23 +29,27 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
 /// The copies of elements of arguments that the work reads, each with the array that it fills.
 pub(super) fn copies<'n>(nest: &'n Nest<'_>) -> impl Iterator<Item = (usize, ArrayId)> + 'n {
     let facts = nest.facts;
-    facts.writes.iter().enumerate().filter_map(move |(at, fill)| {
-        let Place::Element(id, _) = &fill.target else {
-            return None;
-        };
-        let array = &facts.arrays[*id];
-        // Results in memory of the program that move on are no operands of the problem.
-        let argument = |read: &Place| facts.origin(read).argument().is_some();
-        let copied = fill.copies && fill.accs.is_empty() && fill.reads.iter().any(argument);
-        let accumulators =
-            array.elements().is_none_or(|e| e <= ACCUMULATORS) && collects(nest, *id);
-        if array.origin != Origin::Local || accumulators || !copied {
-            return None;
-        }
-        let packs = workers(nest, at, *id).next().is_some();
-        let is_used = packs && !is_working_copy(nest, fill, *id) && !is_snapshot(nest, at, *id);
-        is_used.then_some((at, *id))
-    })
+    facts
+        .writes
+        .iter()
+        .enumerate()
+        .filter_map(move |(at, fill)| {
+            let Place::Element(id, _) = &fill.target else {
+                return None;
+            };
+            let array = &facts.arrays[*id];
+            // Results in memory of the program that move on are no operands of the problem.
+            let argument = |read: &Place| facts.origin(read).argument().is_some();
+            let copied = fill.copies && fill.accs.is_empty() && fill.reads.iter().any(argument);
+            let accumulators =
+                array.elements().is_none_or(|e| e <= ACCUMULATORS) && collects(nest, *id);
+            if array.origin != Origin::Local || accumulators || !copied {
+                return None;
+            }
+            let packs = workers(nest, at, *id).next().is_some();
+            let is_used = packs && !is_working_copy(nest, fill, *id) && !is_snapshot(nest, at, *id);
+            is_used.then_some((at, *id))
+        })
 }
 
 /// The writes that work with the elements of a buffer that a copy fills. An element that is kept for the next iteration is

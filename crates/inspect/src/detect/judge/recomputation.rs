@@ -95,9 +95,7 @@ fn repeats(nest: &Nest<'_>, at: usize, id: LoopId, operands: &BTreeSet<usize>) -
             stay.insert(argument);
         }
     }
-    operands.is_subset(&stay)
-        && matches!(nest.role(at, id), Some(Role::Out(_)))
-        && nest.spend(1)
+    operands.is_subset(&stay) && matches!(nest.role(at, id), Some(Role::Out(_))) && nest.spend(1)
 }
 
 fn computes(write: &Write) -> bool {
@@ -122,7 +120,8 @@ mod tests {
     use crate::scan::UserText;
 
     fn is_again(problem: &str, prototype: &str, body: &str) -> bool {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/polybench");
+        let root =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/polybench");
         let mut problem = Problem::load(&root.join(problem)).unwrap();
         let text = format!("{prototype} {{\n{body}\n}}\n");
         let user = UserText {

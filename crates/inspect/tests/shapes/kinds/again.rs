@@ -120,7 +120,11 @@ fn covariance() -> Vec<Kernel> {
         v("m"),
         vec![
             set(at("mean", [v("j")]), E::R("0.0")),
-            run("i", v("n"), vec![add(at("mean", [v("j")]), data(v("i"), "j"))]),
+            run(
+                "i",
+                v("n"),
+                vec![add(at("mean", [v("j")]), data(v("i"), "j"))],
+            ),
             S::Set(at("mean", [v("j")]), "/=", v("n")),
             run(
                 "i",
@@ -130,10 +134,20 @@ fn covariance() -> Vec<Kernel> {
         ],
     );
     let whole = || array("kept", vec![v("n"), v("m")]);
-    let of_kept = || cov(vec![run("k", v("n"), vec![add(v("total"), kept("i") * kept("j"))])]);
+    let of_kept = || {
+        cov(vec![run(
+            "k",
+            v("n"),
+            vec![add(v("total"), kept("i") * kept("j"))],
+        )])
+    };
     vec![
         of("again", each(v("i"), cov(vec![sum()])), &[Recomputation]),
-        of("again, all pairs", each(n(0), cov(vec![sum()])), &[Recomputation]),
+        of(
+            "again, all pairs",
+            each(n(0), cov(vec![sum()])),
+            &[Recomputation],
+        ),
         of(
             "again, unrolled",
             each(v("i"), cov(unrolled("k", n(0), v("n"), 4, &term))),
@@ -159,7 +173,11 @@ fn covariance() -> Vec<Kernel> {
             vec![array("left", vec![v("n")]), half],
             &[Recomputation],
         ),
-        of("kept", [vec![whole(), keep()], each(v("i"), of_kept())].concat(), &[]),
+        of(
+            "kept",
+            [vec![whole(), keep()], each(v("i"), of_kept())].concat(),
+            &[],
+        ),
         of(
             "kept, unrolled",
             [

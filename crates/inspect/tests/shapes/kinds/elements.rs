@@ -134,10 +134,7 @@ fn black_scholes() -> Vec<Kernel> {
                     ],
                 ),
             ],
-            labels([
-                (true, Technique::CacheBlocking),
-                (true, Technique::Fission),
-            ]),
+            labels([(true, Technique::CacheBlocking), (true, Technique::Fission)]),
         );
     }
     found

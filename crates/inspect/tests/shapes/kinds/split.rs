@@ -56,12 +56,20 @@ fn bicg() -> Vec<Kernel> {
     use Technique::{CacheBlocking, Fission, LoopReorder, Openmp, Simd, Unroll};
     vec![
         of("apart", vec![zero(), first(), second()], &[Fission]),
-        of("apart, the other way", vec![second(), zero(), first()], &[Fission]),
+        of(
+            "apart, the other way",
+            vec![second(), zero(), first()],
+            &[Fission],
+        ),
         of(
             "inner loops apart",
             vec![
                 zero(),
-                of_rows(vec![short(down(v("j"), 0)), start(), short(along(v("j"), 0))]),
+                of_rows(vec![
+                    short(down(v("j"), 0)),
+                    start(),
+                    short(along(v("j"), 0)),
+                ]),
             ],
             &[Fission],
         ),
@@ -185,11 +193,12 @@ fn pull(own: &str, along: &[&str]) -> Vec<S> {
             v(name("square")) * call("sqrt", v(name("square"))),
         )),
     ));
-    all.extend(
-        along
-            .iter()
-            .map(|a| add(v(format!("s{a}")), v(name("pull")) * v(name(&format!("d{a}"))))),
-    );
+    all.extend(along.iter().map(|a| {
+        add(
+            v(format!("s{a}")),
+            v(name("pull")) * v(name(&format!("d{a}"))),
+        )
+    }));
     all
 }
 
@@ -198,10 +207,7 @@ fn bodies() -> Vec<Kernel> {
     let store = |a: &str| set(at(format!("a{a}"), [v("i")]), v(format!("s{a}")));
     let sums = |a: &&str| vec![zero(a), run("j", v("n"), pull(a, &[*a])), store(a)];
     let inner: Vec<S> = AXES.iter().flat_map(&sums).collect();
-    let outer: Vec<S> = AXES
-        .iter()
-        .map(|a| run("i", v("n"), sums(a)))
-        .collect();
+    let outer: Vec<S> = AXES.iter().map(|a| run("i", v("n"), sums(a))).collect();
     // The pulls of a row are kept for the sums.
     let kept = vec![
         S::Array(Ty::Double, "kept".into(), vec![v("n")], false),

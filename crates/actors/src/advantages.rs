@@ -238,7 +238,7 @@ fn imitated(
     if strength <= 0.0 {
         return Vec::new();
     }
-    let mut prompts: BTreeMap<(ProblemId, u16), Asked> = BTreeMap::new();
+    let mut prompts: BTreeMap<(ProblemId, u32), Asked> = BTreeMap::new();
     let mut at = raw.iter();
     for group in groups {
         let Some(first) = group.first() else { continue };

@@ -452,7 +452,10 @@ fn is_of_loops(technique: Technique) -> bool {
         | Technique::RegisterBlocking
         | Technique::Packing
         | Technique::PartialSums
-        | Technique::Skewing => true,
+        | Technique::Skewing
+        | Technique::Fission
+        | Technique::Recomputation
+        | Technique::LayoutChange => true,
         Technique::Simd | Technique::Openmp | Technique::Prefetch => false,
         // No kernel has these.
         Technique::Fusion

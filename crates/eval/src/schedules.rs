@@ -91,7 +91,8 @@ impl Programs {
                  problem.toml names no template"
             )
         })?;
-        Ok(Self::Nest(Box::new(Space::new(program))))
+        let space = Space::new(program).listing(problem.techniques);
+        Ok(Self::Nest(Box::new(space)))
     }
 
     /// A random program within the permitted techniques. The same seed gives the same program.

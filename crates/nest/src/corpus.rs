@@ -214,7 +214,7 @@ impl Corpus {
         let Ok(stated) = stated(&program) else {
             return Vec::new();
         };
-        let space = Space::new(program);
+        let space = Space::new(program).listing(problem.techniques);
         let pool = self.config.techniques.intersection(problem.techniques);
         let mut examples: Vec<Example> = Vec::new();
         for _ in 0..self.config.programs {

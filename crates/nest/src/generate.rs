@@ -13,6 +13,7 @@ mod text;
 use std::collections::BTreeSet;
 
 use flopsmith_problem::Problem;
+use flopsmith_protocol::TechniqueSet;
 
 use crate::affine::{Affine, Range, System, Var};
 use crate::dependence::{Dependence, Renamed, dependences};
@@ -62,6 +63,8 @@ pub struct Space {
     commuting: Vec<Dependence>,
     /// The extents at the timed sizes, if the data exceed a second cache there.
     large: Option<Extents>,
+    /// Techniques that programs are said to have beside the general ones.
+    listed: TechniqueSet,
 }
 
 impl Space {
@@ -74,6 +77,7 @@ impl Space {
             dependences,
             commuting,
             large: None,
+            listed: TechniqueSet::EMPTY,
         }
     }
 
@@ -95,6 +99,20 @@ impl Space {
     pub(crate) fn deepest(&self, members: &Members) -> Option<usize> {
         let mut numbers = members.statements.iter().copied();
         numbers.find(|n| self.program.statements[*n].iterators == members.main)
+    }
+
+    /// The space of a problem that lists these techniques. The programs of other spaces have general techniques only.
+    #[must_use]
+    pub fn listing(self, techniques: TechniqueSet) -> Self {
+        Self {
+            listed: techniques,
+            ..self
+        }
+    }
+
+    /// The techniques that the problem lists.
+    pub(crate) fn listed(&self) -> TechniqueSet {
+        self.listed
     }
 
     /// The groups of statements in the order in which they run.
@@ -136,9 +154,14 @@ impl Space {
             for tree in &trees {
                 code.tree(&maker.program, tree, group)?;
             }
-            walks.extend(code.walks().into_iter().map(|(statement, rounds)| Walk {
-                statement,
-                rounds: iterators(&self.program, members, statement, &rounds),
+            walks.extend(code.walks().into_iter().map(|(statement, rounds)| {
+                let all = iterators(&self.program, members, statement, &rounds);
+                let (rounds, numbers) = all.into_iter().unzip();
+                Walk {
+                    statement,
+                    rounds,
+                    numbers,
+                }
             }));
         }
         let facts = code.facts();
@@ -168,6 +191,8 @@ pub struct Walk {
     pub statement: usize,
     /// Its loops, the outermost first: the iterator of the statement that each runs over, and the size of its steps for loops over tiles.
     pub rounds: Vec<(Var, Option<i64>)>,
+    /// For each of these loops, a number that it has at all statements inside of it.
+    pub numbers: Vec<usize>,
 }
 
 /// How a leaf was written, which may be simpler than its schedule asks for.
@@ -234,13 +259,14 @@ pub enum Tree {
     Leaf(Nest),
 }
 
-/// The iterators of a statement that loops run over. Loops over dimensions that the statement lacks are left out.
+/// The iterators of a statement that loops run over, with the sizes of tiles and the numbers of the loops. Loops over dimensions that the
+/// statement lacks are left out.
 fn iterators(
     program: &Program,
     members: &Members,
     number: usize,
     rounds: &[Round],
-) -> Vec<(Var, Option<i64>)> {
+) -> Vec<((Var, Option<i64>), usize)> {
     let rank = members.statements.iter().position(|n| *n == number);
     let Some(dimensions) = rank.map(|rank| members.dimensions_of(rank)) else {
         return Vec::new();
@@ -248,7 +274,7 @@ fn iterators(
     let iterators = &program.statements[number].iterators;
     let all = rounds.iter().filter_map(|round| {
         let at = dimensions.iter().position(|d| *d == round.dimension)?;
-        Some((iterators[at], round.tile))
+        Some(((iterators[at], round.tile), round.number))
     });
     all.collect()
 }

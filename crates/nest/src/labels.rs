@@ -46,6 +46,9 @@ pub fn techniques(space: &Space, rendered: &Rendered) -> TechniqueSet {
         walks().any(|walk| order.is_turned(program, walk)),
         Technique::LoopReorder,
     );
+    if space.listed().contains(Technique::Fission) {
+        note(splits(program, &order.ends, rendered), Technique::Fission);
+    }
     set
 }
 
@@ -73,16 +76,102 @@ fn has_blocks(program: &Program, walk: &Walk) -> bool {
     })
 }
 
+/// True if two statements that share a loop in the reference have loops of their own over its iterations. They compute different results, or
+/// results from different arguments: the steps of one result are not told apart in the text.
+fn splits(program: &Program, ends: &Ends, rendered: &Rendered) -> bool {
+    let all = 0..program.statements.len();
+    let computing: Vec<usize> = all.filter(|at| computes(program, *at)).collect();
+    let mut pairs = computing.iter().enumerate().flat_map(|(number, first)| {
+        let others = &computing[number + 1..];
+        others.iter().map(move |second| (*first, *second))
+    });
+    let name = |at: usize| (ends.outputs[at].clone(), sources(program, at));
+    let apart = |first: usize, second: usize, var: Var| {
+        let repeats = |at: usize| {
+            let role = Role::of(program, ends, at, var);
+            role.is_none_or(|role| role == Role::Repeat)
+        };
+        let (a, b) = (loops(rendered, first, var), loops(rendered, second, var));
+        !repeats(first) && !repeats(second) && !a.is_empty() && !b.is_empty() && a.is_disjoint(&b)
+    };
+    pairs.any(|(first, second)| {
+        let (one, other) = (&program.statements[first], &program.statements[second]);
+        let shared = &one.iterators[..one.common(other)];
+        !finishes(one, other)
+            && !finishes(other, one)
+            && name(first) != name(second)
+            && shared.iter().any(|var| apart(first, second, *var))
+    })
+}
+
+/// The numbers of the loops over data along an iterator around the leaves of a statement.
+fn loops(rendered: &Rendered, statement: usize, var: Var) -> BTreeSet<usize> {
+    let walks = rendered.walks.iter().filter(|w| w.statement == statement);
+    let all = walks.flat_map(|walk| {
+        let rounds = walk.rounds.iter().zip(&walk.numbers);
+        rounds.filter(move |((other, tile), _)| *other == var && is_over_data(walk, var, *tile))
+    });
+    all.map(|(_, number)| *number).collect()
+}
+
+/// True if the blocks along an iterator are so short that the loops within them are none over data.
+fn is_short(walk: &Walk, var: Var) -> bool {
+    let mut rounds = walk.rounds.iter();
+    rounds.any(|(other, tile)| *other == var && tile.is_some_and(|size| size <= SHORT))
+}
+
+/// True if a loop around a statement is over data: one within long blocks, or one over short blocks. Loops over outer tiles are none.
+fn is_over_data(walk: &Walk, var: Var, tile: Option<i64>) -> bool {
+    match tile {
+        Some(size) => size <= SHORT,
+        None => !is_short(walk, var),
+    }
+}
+
+/// True if a statement computes from elements of other arrays, and not only from finished sums.
+fn computes(program: &Program, at: usize) -> bool {
+    let statement = &program.statements[at];
+    let sums = |array: usize| {
+        let mut all = program.statements.iter();
+        all.any(|s| s.target.array == array && s.update.is_some())
+    };
+    let operand = |access: &&Access| {
+        let scratch = program.arrays[access.array].origin == Origin::Scratch;
+        access.array != statement.target.array && !(scratch && sums(access.array))
+    };
+    let copies = statement.update.is_none() && matches!(statement.value, Expr::Read(_));
+    !copies && statement.value.reads().iter().any(operand)
+}
+
+/// True if a statement takes the sum of another one.
+fn finishes(sum: &Statement, other: &Statement) -> bool {
+    let takes = |access: &&Access| access.array == sum.target.array;
+    sum.update.is_some()
+        && (other.target.array == sum.target.array || other.value.reads().iter().any(takes))
+}
+
+/// The arguments that the value of a statement comes from.
+fn sources(program: &Program, at: usize) -> BTreeSet<usize> {
+    let (mut seen, mut found) = (BTreeSet::new(), BTreeSet::new());
+    let mut left = vec![at];
+    while let Some(next) = left.pop() {
+        for access in program.statements[next].value.reads() {
+            let array = access.array;
+            if program.arrays[array].origin != Origin::Scratch {
+                found.insert(array);
+            } else if seen.insert(array) {
+                let all = program.statements.iter().enumerate();
+                let writers = all.filter(|(_, s)| s.target.array == array);
+                left.extend(writers.map(|(writer, _)| writer));
+            }
+        }
+    }
+    found
+}
+
 /// The loops over data around a statement: loops within blocks, and loops over blocks so short that their own loops are none.
 fn over_data(walk: &Walk) -> Vec<Var> {
-    let short = |var: Var| {
-        let mut rounds = walk.rounds.iter();
-        rounds.any(|(other, tile)| *other == var && tile.is_some_and(|size| size <= SHORT))
-    };
-    let counts = |(var, tile): &&(Var, Option<i64>)| match tile {
-        Some(size) => *size <= SHORT,
-        None => !short(*var),
-    };
+    let counts = |(var, tile): &&(Var, Option<i64>)| is_over_data(walk, *var, *tile);
     walk.rounds
         .iter()
         .filter(counts)
@@ -389,4 +478,45 @@ fn works(program: &Program) -> Vec<bool> {
         computes(s) && (product || s.iterators.len() == deepest)
     });
     each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use flopsmith_problem::Problem;
+
+    use super::*;
+    use crate::schedule::Grouping;
+
+    #[test]
+    fn programs_that_split_a_loop_have_fission_if_the_problem_lists_it() {
+        let root =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/polybench/polybench_bicg");
+        let labels = |body: &str, listed: TechniqueSet, is_split: bool| {
+            let problem = Problem::load(&root).expect("a shipped problem is sound");
+            let source = format!(
+                "{} {{ {body} }}",
+                problem.entry.prototype.trim_end_matches(';')
+            );
+            let program = crate::read::read_source(&problem, &source).expect(body);
+            let space = Space::new(program).listing(listed);
+            let mut schedule = space.plain_in(Grouping::AsRead);
+            for group in &mut schedule.groups {
+                group.fused = if is_split { 0 } else { group.order.len() };
+            }
+            let rendered = space.render(&schedule).expect("it is legal");
+            techniques(&space, &rendered)
+        };
+        let fission = TechniqueSet::EMPTY.with(Technique::Fission);
+        let none = TechniqueSet::EMPTY;
+        let one = "for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) { s[j] += r[i] * A[i * m + j]; q[i] += A[i * m + j] * p[j]; }";
+        assert_eq!(labels(one, fission, true), fission);
+        assert_eq!(labels(one, fission, false), none);
+        assert_eq!(labels(one, none, true), none);
+        // Products that the reference has apart.
+        let two = "for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) s[j] += r[i] * A[i * m + j]; for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) q[i] += A[i * m + j] * p[j];";
+        assert_eq!(labels(two, fission, true), none);
+        assert_eq!(labels(two, fission, false), none);
+    }
 }

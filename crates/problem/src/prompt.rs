@@ -54,6 +54,15 @@ pub fn definition(technique: Technique) -> &'static str {
             "let a program of the grid work on several blocks, one after the other"
         }
         Technique::WarpSpecialized => "give groups of threads of one kernel different work",
+        Technique::Fission => {
+            "split a loop of the plain reference into several loops over the same range, each with some of its statements"
+        }
+        Technique::Recomputation => {
+            "compute values again where they are used that the plain reference keeps in an array"
+        }
+        Technique::LayoutChange => {
+            "copy a whole argument once, with its elements in another order or at other distances"
+        }
     }
 }
 

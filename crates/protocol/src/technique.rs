@@ -44,11 +44,18 @@ pub enum Technique {
     Persistent,
     /// Groups of threads of one kernel have different work.
     WarpSpecialized,
+    /// Statements of one loop run in several loops over the same range.
+    Fission,
+    /// Values that the reference keeps in an array are computed again where they are used.
+    Recomputation,
+    /// A whole argument is copied once into memory of the program, with another order or distance of its elements.
+    LayoutChange,
 }
 
 impl Technique {
-    /// All techniques in the order of their bits. A set has room for 16.
-    pub const ALL: [Technique; 16] = [
+    /// All techniques in the order of their bits. New ones come last, so that numbers in files keep their meaning. A set
+    /// has room for 32.
+    pub const ALL: [Technique; 19] = [
         Technique::LoopReorder,
         Technique::Unroll,
         Technique::CacheBlocking,
@@ -65,6 +72,9 @@ impl Technique {
         Technique::Autotuned,
         Technique::Persistent,
         Technique::WarpSpecialized,
+        Technique::Fission,
+        Technique::Recomputation,
+        Technique::LayoutChange,
     ];
 
     /// The techniques of modules of PyTorch, whatever language their kernels are written in.
@@ -115,6 +125,9 @@ impl Technique {
             Technique::Autotuned => "autotuned",
             Technique::Persistent => "persistent",
             Technique::WarpSpecialized => "warp_specialized",
+            Technique::Fission => "fission",
+            Technique::Recomputation => "recomputation",
+            Technique::LayoutChange => "layout_change",
         }
     }
 
@@ -131,8 +144,8 @@ impl Technique {
         )
     }
 
-    fn bit(self) -> u16 {
-        1 << (self as u16)
+    fn bit(self) -> u32 {
+        1 << (self as u32)
     }
 }
 
@@ -163,7 +176,7 @@ impl FromStr for Technique {
 /// does not change the meaning of older messages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Technique>", into = "Vec<Technique>")]
-pub struct TechniqueSet(u16);
+pub struct TechniqueSet(u32);
 
 impl TechniqueSet {
     /// No technique at all.
@@ -185,8 +198,15 @@ impl TechniqueSet {
     }
 
     /// The bits, one per technique in the order of [`Technique::ALL`].
-    pub fn bits(self) -> u16 {
+    pub fn bits(self) -> u32 {
         self.0
+    }
+
+    /// The set that has these bits. Bits of no technique are left out.
+    pub fn of_bits(bits: u32) -> Self {
+        let all = Technique::ALL.into_iter();
+        all.filter(|technique| bits & technique.bit() != 0)
+            .collect()
     }
 
     /// Number of techniques in the set.
@@ -257,9 +277,11 @@ impl TechniqueSet {
 
     /// Every subset of this set with exactly `size` techniques, in the order of their bits.
     pub fn subsets_of_size(self, size: usize) -> Vec<TechniqueSet> {
-        (0..=self.0)
+        // The next subset in the order of bits: the bits that the set lacks pass the carry on.
+        let next = |subset: &u32| Some(subset.wrapping_sub(self.0) & self.0).filter(|s| *s != 0);
+        std::iter::successors(Some(0), next)
             .map(TechniqueSet)
-            .filter(|s| s.is_subset(self) && s.len() == size)
+            .filter(|s| s.len() == size)
             .collect()
     }
 }
@@ -327,5 +349,59 @@ impl FromStr for TechniqueSet {
             .filter(|p| !p.is_empty())
             .map(Technique::from_str)
             .collect()
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    /// The names in the order of their bits. An index on disk holds the numbers, so a name may be added at the end only.
+    const NAMES: &str = "loop_reorder+unroll+cache_blocking+register_blocking+packing+simd+openmp+prefetch+partial_sums+skewing+fusion+shared_memory+dot+autotuned+persistent+warp_specialized+fission+recomputation+layout_change";
+
+    #[test]
+    fn numbers_keep_their_meaning() {
+        assert_eq!(TechniqueSet::all().to_string(), NAMES);
+        let names: Vec<&str> = NAMES.split('+').collect();
+        for (place, name) in names.iter().enumerate() {
+            let set = TechniqueSet::of_bits(1 << place);
+            assert_eq!(set, name.parse().unwrap());
+            assert_eq!(set.bits(), 1 << place);
+        }
+        // The numbers of 16 bits that were written before a set had more.
+        for old in [0_u16, 1, 0x00ff, 0x0221, 0x8000, u16::MAX] {
+            let set = TechniqueSet::of_bits(u32::from(old));
+            assert_eq!(set.bits(), u32::from(old));
+            assert!(set.is_subset(TechniqueSet::of_bits(0xffff)));
+        }
+        assert_eq!(TechniqueSet::of_bits(u32::MAX), TechniqueSet::all());
+    }
+
+    #[test]
+    fn subsets_come_in_the_order_of_their_bits() {
+        let set: TechniqueSet = "loop_reorder+simd+fission".parse().unwrap();
+        let of = |size| -> Vec<String> {
+            let all = set.subsets_of_size(size).into_iter();
+            all.map(|s| s.to_string()).collect()
+        };
+        assert_eq!(of(0), ["{}"]);
+        assert_eq!(of(1), ["loop_reorder", "simd", "fission"]);
+        assert_eq!(
+            of(2),
+            ["loop_reorder+simd", "loop_reorder+fission", "simd+fission"]
+        );
+        assert_eq!(of(3), ["loop_reorder+simd+fission"]);
+        assert!(of(4).is_empty());
+        assert_eq!(TechniqueSet::EMPTY.subsets_of_size(0).len(), 1);
+        let whole = TechniqueSet::of_bits(u32::MAX);
+        assert_eq!(whole.subsets_of_size(whole.len()), [whole]);
+        // As a search through all numbers finds them.
+        let general = TechniqueSet::general();
+        for size in 0..=general.len() {
+            let numbers = (0..=general.bits()).map(TechniqueSet);
+            let all = numbers.filter(|s| s.is_subset(general) && s.len() == size);
+            assert_eq!(general.subsets_of_size(size), all.collect::<Vec<_>>());
+        }
     }
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub use line::{Read, answer, attempt, outcome, training};
 pub use names::Names;
 pub use place::Places;
-pub use record::{LENGTH, Party, Raw, Record, bit, hash, techniques};
+pub use record::{LENGTH, Party, Raw, Record, bit, hash};
 
 use header::Header;
 

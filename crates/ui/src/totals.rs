@@ -26,7 +26,7 @@ pub struct Totals {
     /// Steps; second measurements belong to none.
     pub steps: BTreeMap<u32, Step>,
     /// Cells of the archive: problem, and bits of techniques.
-    pub cells: BTreeMap<(u16, u16), Cell>,
+    pub cells: BTreeMap<(u16, u32), Cell>,
     /// Nodes.
     pub nodes: BTreeMap<u16, OfNode>,
     /// When the newest outcome was decided, seconds since 1970.

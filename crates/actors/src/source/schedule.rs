@@ -130,7 +130,9 @@ impl Searching {
                 "reference.c is no affine loop nest ({why}): give its loops bounds and subscripts that are sums of loop variables and parameters times numbers, name a `template` in problem.toml if one fits, or tune a program of yours with `--start mine.c`"
             )
         })?;
-        let space = flopsmith_nest::generate::Space::new(program).timed_as(problem);
+        let space = flopsmith_nest::generate::Space::new(program)
+            .listing(problem.techniques)
+            .timed_as(problem);
         Ok(nest_search(space, largest).into())
     }
 

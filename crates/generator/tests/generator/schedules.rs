@@ -324,8 +324,8 @@ fn a_search_within_few_permitted_techniques_repeats_itself_only_when_nothing_is_
 
 proptest! {
     #[test]
-    fn draws_keep_to_what_is_permitted(bits in 0u16..256, seed: u64) {
-        let permitted: TechniqueSet = Technique::ALL.into_iter().filter(|t| bits >> (*t as u16) & 1 == 1).collect();
+    fn draws_keep_to_what_is_permitted(bits in 0u32..256, seed: u64) {
+        let permitted: TechniqueSet = Technique::ALL.into_iter().filter(|t| bits >> (*t as u32) & 1 == 1).collect();
         let space = Space::dgemm();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let a = space.sample(&mut rng, permitted);

@@ -293,9 +293,9 @@ fn spent() -> Duration {
 /// the archive has no cells for them.
 fn judge_loops(facts: &Facts, problem: &Problem, found: &mut Detected) {
     let shapes = Shapes::of(problem);
-    let order = reference::order(problem, &shapes);
+    let reference = reference::of(problem, &shapes);
     let mut loops = Detected::default();
-    judge::judge(facts, &shapes, &order, &mut loops);
+    judge::judge(facts, &shapes, &reference, &mut loops);
     for seen in loops.seen {
         if problem.techniques.contains(seen.technique) {
             found.note(seen.technique, seen.line, seen.what);

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use flopsmith_problem::{Language, Problem};
 
-use super::judge::{Order, order_of};
+use super::judge::Reference;
 use super::shapes::Shapes;
 use super::walked;
 use crate::scan::token::{Kind, tokens};
 
-/// The order of the reference's loops; without any pair of loops if the reference cannot be walked through.
-pub(super) fn order(problem: &Problem, shapes: &Shapes) -> Order {
+/// The loops of the reference; without any if the reference cannot be walked through.
+pub(super) fn of(problem: &Problem, shapes: &Shapes) -> Reference {
     let (text, rows) = plain(&problem.reference_source);
     let lines = |row: usize| rows.get(row).copied().unwrap_or(1);
     match walked(&text, &lines, problem, Language::C) {
-        Ok(walked) => order_of(&walked.facts, shapes),
-        Err(_) => Order::default(),
+        Ok(walked) => Reference::of(&walked.facts, shapes, problem.techniques),
+        Err(_) => Reference::default(),
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Round {
     pub dimension: usize,
     /// The size of its steps, if it is a loop over tiles.
     pub tile: Option<i64>,
+    /// Its number among all loops of the program.
+    pub number: usize,
 }
 
 /// A C program in the making.
@@ -33,6 +35,8 @@ pub struct Code {
     facts: Vec<Fact>,
     /// The loops around the present place, the outermost first.
     rounds: Vec<Round>,
+    /// Number of loops so far.
+    loops: usize,
     /// For each leaf that was not taken yet, its statement and its loops.
     walks: Vec<(usize, Vec<Round>)>,
     /// True if the present statement computes numbers with fractions.
@@ -72,11 +76,19 @@ impl Code {
     /// Notes the loops of a leaf: those around it, and its own by their dimensions.
     pub fn walk(&mut self, statement: usize, own: impl Iterator<Item = usize>) {
         let mut all = self.rounds.clone();
-        all.extend(own.map(|dimension| Round {
-            dimension,
-            tile: None,
-        }));
+        for dimension in own {
+            all.push(self.round(dimension, None));
+        }
         self.walks.push((statement, all));
+    }
+
+    fn round(&mut self, dimension: usize, tile: Option<i64>) -> Round {
+        self.loops += 1;
+        Round {
+            dimension,
+            tile,
+            number: self.loops,
+        }
     }
 
     /// Takes the loops of the leaves since the last call.
@@ -229,10 +241,8 @@ impl Code {
                 self.open(format!(
                     "for (long {name} = {low}; {name} <= {high}; {name}++)"
                 ));
-                self.rounds.push(Round {
-                    dimension: *dimension,
-                    tile: *tile,
-                });
+                let round = self.round(*dimension, *tile);
+                self.rounds.push(round);
                 for inner in body {
                     self.tree(program, inner, group)?;
                 }

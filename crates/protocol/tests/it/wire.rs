@@ -728,9 +728,10 @@ proptest! {
     }
 
     #[test]
-    fn technique_sets_survive_text_and_wire(bits in any::<u16>()) {
-        let set: TechniqueSet = Technique::ALL.into_iter().filter(|t| bits >> (*t as u16) & 1 == 1).collect();
+    fn technique_sets_survive_text_and_wire(bits in 0..=TechniqueSet::all().bits()) {
+        let set: TechniqueSet = Technique::ALL.into_iter().filter(|t| bits >> (*t as u32) & 1 == 1).collect();
         prop_assert_eq!(set.bits(), bits);
+        prop_assert_eq!(TechniqueSet::of_bits(bits), set);
         prop_assert_eq!(set.to_string().parse::<TechniqueSet>().unwrap(), set);
         let bytes = rmp_serde::to_vec_named(&set).unwrap();
         prop_assert_eq!(rmp_serde::from_slice::<TechniqueSet>(&bytes).unwrap(), set);

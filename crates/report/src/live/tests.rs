@@ -1,7 +1,5 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use flopsmith_protocol::Technique;
-
 use super::*;
 use proptest::prelude::*;
 
@@ -313,7 +311,7 @@ proptest! {
     #[test]
     fn any_state_fits_any_terminal(
         numbers in prop::collection::vec(prop::num::f64::ANY, 6),
-        sets in prop::collection::vec(any::<u16>(), 0..40),
+        sets in prop::collection::vec(any::<u32>(), 0..40),
         outcomes in any::<(u32, u32)>(),
         width in 0usize..200,
     ) {
@@ -327,9 +325,7 @@ proptest! {
             quarantine_seconds: numbers[5],
             elapsed_seconds: numbers[4],
             budget_seconds: numbers[5],
-            permitted: sets.iter().map(|b| {
-                Technique::ALL.into_iter().enumerate().filter(|(i, _)| b >> i & 1 == 1).map(|(_, t)| t).collect()
-            }).collect(),
+            permitted: sets.iter().map(|bits| TechniqueSet::of_bits(*bits)).collect(),
             outcomes,
             ..some()
         };

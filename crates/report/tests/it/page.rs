@@ -551,23 +551,20 @@ proptest! {
         steps in prop::collection::vec(any_step(), 0..12),
         numbers in prop::collection::vec(prop::num::f64::ANY, 10),
         text in any::<String>(),
-        bits in prop::collection::vec((any::<u16>(), any::<u64>(), prop::option::of(prop::num::f64::ANY)), 0..12),
+        bits in prop::collection::vec((any::<u32>(), any::<u64>(), prop::option::of(prop::num::f64::ANY)), 0..12),
     ) {
         let interval = Interval { low: numbers[0], high: numbers[1], confidence: numbers[2] };
-        let set = |b: u16| -> TechniqueSet {
-            Technique::ALL.into_iter().enumerate().filter(|(i, _)| b >> i & 1 == 1).map(|(_, t)| t).collect()
-        };
         let report = RunReport {
             title: text.clone(),
             steps,
             cells: bits.iter().map(|(b, n, g)| CellRow {
-                techniques: set(*b),
+                techniques: TechniqueSet::of_bits(*b),
                 tried: *n,
                 correct: *n,
                 best_gflops: *g,
                 unconfirmed_gflops: g.map(|g| -g),
                 interval: Some(interval),
-                vector_bits: Some(u32::from(*b)),
+                vector_bits: Some(*b),
                 source: Some(text.clone()),
             }).collect(),
             archive: Some(ArchiveStats {

@@ -2,6 +2,14 @@
 
 use flopsmith_protocol::{Purpose, Technique, TechniqueSet};
 
+/// Techniques that a record has room for: 16 in a field of their own, and the others among the flags.
+const ROOM: usize = 20;
+
+const _: () = assert!(
+    Technique::ALL.len() <= ROOM,
+    "a record has no room for more techniques"
+);
+
 /// Bytes of a record.
 pub const LENGTH: usize = 64;
 
@@ -14,6 +22,9 @@ const CONVERGED: u16 = 1 << 4;
 const REUSED: u16 = 1 << 5;
 const BUILT: u16 = 1 << 6;
 const PURPOSE_AT: u16 = 8;
+/// The place of the bits of techniques behind the first 16. Records of earlier versions have zeros there.
+const FURTHER_AT: u16 = 11;
+const FURTHER: u16 = 0b1111;
 
 /// The party that an outcome is due to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,7 +121,8 @@ impl Record {
         put(44, &self.problem.to_le_bytes());
         put(46, &self.reason.to_le_bytes());
         let techniques = self.techniques.unwrap_or_default();
-        put(48, &techniques.bits().to_le_bytes());
+        // The others are among the flags.
+        put(48, &(techniques.bits() as u16).to_le_bytes());
         put(50, &self.stage.to_le_bytes());
         put(52, &self.flags().to_le_bytes());
         put(54, &self.node.to_le_bytes());
@@ -122,6 +134,7 @@ impl Record {
     fn flags(&self) -> u16 {
         let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
         let purpose = PURPOSES.iter().position(|p| *p == self.purpose);
+        let further = self.techniques.unwrap_or_default().bits() >> 16;
         WRITTEN
             | self.party as u16
             | flag(self.techniques.is_some(), DETECTED)
@@ -130,6 +143,7 @@ impl Record {
             | flag(self.reused, REUSED)
             | flag(self.built, BUILT)
             | ((purpose.unwrap_or(0) as u16) << PURPOSE_AT)
+            | ((further as u16 & FURTHER) << FURTHER_AT)
     }
 
     /// The record in these bytes; none if they were never written.
@@ -154,7 +168,9 @@ impl Record {
             node: raw.u16(54),
             noise: raw.f32(56),
             work: raw.f32(60),
-            techniques: raw.is_detected().then(|| techniques(raw.techniques())),
+            techniques: raw
+                .is_detected()
+                .then(|| TechniqueSet::of_bits(raw.techniques())),
             stage: raw.u16(50),
             party: raw.party(),
             purpose: *PURPOSES.get(purpose)?,
@@ -234,8 +250,9 @@ impl Raw<'_> {
     }
 
     /// The bits of the detected techniques.
-    pub fn techniques(self) -> u16 {
-        self.u16(48)
+    pub fn techniques(self) -> u32 {
+        let further = (self.u16(52) >> FURTHER_AT) & FURTHER;
+        u32::from(self.u16(48)) | (u32::from(further) << 16)
     }
 
     /// True if detection ran.
@@ -260,15 +277,8 @@ impl Raw<'_> {
     }
 }
 
-/// The set that has these bits.
-pub fn techniques(bits: u16) -> TechniqueSet {
-    let all = Technique::ALL.into_iter();
-    all.filter(|technique| bits & bit(*technique) != 0)
-        .collect()
-}
-
 /// The bit of a technique in [`TechniqueSet::bits`].
-pub fn bit(technique: Technique) -> u16 {
+pub fn bit(technique: Technique) -> u32 {
     TechniqueSet::EMPTY.with(technique).bits()
 }
 
@@ -328,10 +338,56 @@ mod tests {
         assert_eq!(Record::decode(&[0; LENGTH]), None);
     }
 
-    #[test]
-    fn bits_name_the_same_techniques_as_the_set() {
-        for set in TechniqueSet::all().subsets_of_size(3) {
-            assert_eq!(techniques(set.bits()), set);
+    fn with(techniques: Option<TechniqueSet>) -> Record {
+        Record {
+            offset: 1,
+            id: hash("a"),
+            parent: 0,
+            length: 2,
+            step: 3,
+            gflops: 4.0,
+            ratio: 5.0,
+            seconds: 6,
+            problem: 7,
+            reason: 8,
+            node: 9,
+            noise: 0.5,
+            work: 1.5,
+            techniques,
+            stage: u16::MAX,
+            party: Party::Unknown,
+            purpose: Purpose::Certify,
+            exploration: true,
+            converged: true,
+            reused: true,
+            built: true,
         }
+    }
+
+    #[test]
+    fn every_technique_has_a_place_in_a_record() {
+        let sets =
+            [1, 3, Technique::ALL.len()].map(|size| TechniqueSet::all().subsets_of_size(size));
+        for set in sets.into_iter().flatten() {
+            let record = with(Some(set));
+            let bytes = record.encode();
+            assert_eq!(Raw(&bytes).techniques(), set.bits());
+            assert_eq!(Record::decode(&bytes), Some(record));
+        }
+        assert_eq!(Raw(&with(None).encode()).techniques(), 0);
+    }
+
+    /// A record as it was written when a set had 16 bits.
+    #[test]
+    fn an_earlier_record_has_the_same_techniques() {
+        for bits in [0_u16, 0x0001, 0x0221, 0x8000, u16::MAX] {
+            let mut bytes = with(Some(TechniqueSet::EMPTY)).encode();
+            bytes[48..50].copy_from_slice(&bits.to_le_bytes());
+            let set = Record::decode(&bytes).unwrap().techniques.unwrap();
+            assert_eq!(set.bits(), u32::from(bits));
+        }
+        let simd: TechniqueSet = "simd+skewing".parse().unwrap();
+        let bytes = with(Some(simd)).encode();
+        assert_eq!(bytes[48..50], 0x0220_u16.to_le_bytes());
     }
 }

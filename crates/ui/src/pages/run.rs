@@ -11,7 +11,7 @@ use super::curves::{Points, best_so_far, correct_rate, mean_gflops, mean_reward}
 use super::frame::{Frame, Link, counted, float, maybe, party, url, words};
 use super::{Site, outcome};
 use crate::chart::{Chart, Curve};
-use crate::index::{View, techniques};
+use crate::index::View;
 use crate::query::{self, Query};
 use crate::refusal::Refusal;
 use crate::runs::Run;
@@ -311,9 +311,9 @@ fn archive(run: &Run, snapshot: &Snapshot, wanted: Option<&str>) -> Option<Archi
     let cells = snapshot
         .totals
         .cells
-        .range((problem, 0)..=(problem, u16::MAX));
+        .range((problem, 0)..=(problem, u32::MAX));
     let cells: Vec<_> = cells
-        .map(|((_, bits), cell)| (techniques(*bits), cell))
+        .map(|((_, bits), cell)| (TechniqueSet::of_bits(*bits), cell))
         .collect();
     let speed = |speed: Option<Speed>| speed.map(|speed| f64::from(speed.gflops));
     let rows: Vec<CellRow> = cells

@@ -14,36 +14,54 @@ const REGISTERS: i64 = 64;
 const ACCUMULATORS: i64 = 256;
 
 pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
-    let facts = nest.facts;
-    for (at, fill) in facts.writes.iter().enumerate() {
-        let Place::Element(id, _) = &fill.target else {
-            continue;
-        };
-        let array = &facts.arrays[*id];
-        // Results in memory of the program that move on are no operands of the problem.
-        let argument = |read: &Place| facts.origin(read).argument().is_some();
-        let copied = fill.copies && fill.accs.is_empty() && fill.reads.iter().any(argument);
-        let accumulators =
-            array.elements().is_none_or(|e| e <= ACCUMULATORS) && collects(nest, *id);
-        if array.origin != Origin::Local || accumulators || !copied {
-            continue;
-        }
-        // An element that is kept for the next iteration is read before its place is filled again.
-        let packs = nest
-            .readers(&fill.target)
-            .any(|reader| reader > at && reads_packed(nest, fill, *id, reader));
-        if packs && !is_working_copy(nest, fill, *id) && !is_snapshot(nest, at, *id) {
-            found.note(
-                Technique::Packing,
-                fill.line,
-                format!(
-                    "elements of an argument are copied into `{}`, which the work reads",
-                    array.name
-                ),
-            );
-            return;
-        }
+    if let Some((at, id)) = copies(nest).next() {
+        found.note(
+            Technique::Packing,
+            nest.write(at).line,
+            format!(
+                "elements of an argument are copied into `{}`, which the work reads",
+                nest.facts.arrays[id].name
+            ),
+        );
     }
+}
+
+/// The copies of elements of arguments that the work reads, each with the array that it fills.
+pub(super) fn copies<'n>(nest: &'n Nest<'_>) -> impl Iterator<Item = (usize, ArrayId)> + 'n {
+    let facts = nest.facts;
+    facts
+        .writes
+        .iter()
+        .enumerate()
+        .filter_map(move |(at, fill)| {
+            let Place::Element(id, _) = &fill.target else {
+                return None;
+            };
+            let array = &facts.arrays[*id];
+            // Results in memory of the program that move on are no operands of the problem.
+            let argument = |read: &Place| facts.origin(read).argument().is_some();
+            let copied = fill.copies && fill.accs.is_empty() && fill.reads.iter().any(argument);
+            let accumulators =
+                array.elements().is_none_or(|e| e <= ACCUMULATORS) && collects(nest, *id);
+            if array.origin != Origin::Local || accumulators || !copied {
+                return None;
+            }
+            let packs = workers(nest, at, *id).next().is_some();
+            let is_used = packs && !is_working_copy(nest, fill, *id) && !is_snapshot(nest, at, *id);
+            is_used.then_some((at, *id))
+        })
+}
+
+/// The writes that work with the elements of a buffer that a copy fills. An element that is kept for the next iteration is
+/// read before its place is filled again.
+pub(super) fn workers<'n>(
+    nest: &'n Nest<'_>,
+    at: usize,
+    id: ArrayId,
+) -> impl Iterator<Item = usize> + 'n {
+    let fill = nest.write(at);
+    let readers = nest.readers(&fill.target);
+    readers.filter(move |reader| *reader > at && reads_packed(nest, fill, id, *reader))
 }
 
 /// True if sums of other arrays' elements are collected in the array. Elements that are exchanged are none.
@@ -159,7 +177,7 @@ fn is_snapshot(nest: &Nest<'_>, at: usize, id: ArrayId) -> bool {
 }
 
 /// True if the copy changes the order of the elements.
-fn turns(nest: &Nest<'_>, fill: &Write) -> bool {
+pub(super) fn turns(nest: &Nest<'_>, fill: &Write) -> bool {
     if fill.block {
         return false;
     }

@@ -134,7 +134,7 @@ fn black_scholes() -> Vec<Kernel> {
                     ],
                 ),
             ],
-            labels([(true, Technique::CacheBlocking)]),
+            labels([(true, Technique::CacheBlocking), (true, Technique::Fission)]),
         );
     }
     found

@@ -1,5 +1,6 @@
 //! Templates of programs, by kind of loop nest.
 
+mod again;
 mod butterfly;
 mod elements;
 mod graph;
@@ -9,6 +10,7 @@ mod scan;
 mod sort;
 mod sparse;
 mod specs;
+mod split;
 mod stencil;
 mod substitution;
 mod tiles;
@@ -33,6 +35,9 @@ pub fn all() -> Vec<Kernel> {
         sort::all(),
         sparse::all(),
         butterfly::all(),
+        // Last, so that the programs before them keep their spellings.
+        split::all(),
+        again::all(),
     ]
     .concat()
 }

@@ -163,6 +163,11 @@ fn kernel(spec: &Spec, schedule: &Schedule) -> Kernel {
             (!schedule.blocks.is_empty(), Technique::CacheBlocking),
             (schedule.tile != Tile::No, Technique::RegisterBlocking),
             (schedule.pack, Technique::Packing),
+            // The others copy a part of a factor for each of several loops, or a vector.
+            (
+                schedule.pack && matches!(spec.problem, "dgemm" | "sgemm" | "dsyrk"),
+                Technique::LayoutChange,
+            ),
             (schedule.prefetch, Technique::Prefetch),
             (
                 matches!(schedule.unroll, Unroll::Partial(_)),

@@ -1,5 +1,5 @@
 // problem: black_scholes
-// techniques: cache_blocking
+// techniques: cache_blocking+fission
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,5 +1,5 @@
 ! problem: dgemm
-! techniques: register_blocking+packing
+! techniques: register_blocking+packing+layout_change
 module kernels
   use iso_c_binding
   implicit none

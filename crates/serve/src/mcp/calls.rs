@@ -319,6 +319,15 @@ impl Tools {
         if let Some(why) = unexplained(&problem) {
             return Err(why.into());
         }
+        if let Some(other) = asked.language.filter(|l| !problem.languages().contains(l)) {
+            return Err(format!(
+                "a program for `{}` is a {}, and `language` says {}; leave it out for {}",
+                asked.problem,
+                problem.target(),
+                other.name(),
+                problem.language.name()
+            ));
+        }
         let question = Question::from(asked.what);
         let explained = async move {
             let lacks = self.blocking(move |_| Ok(question.lacks())).await?;

@@ -68,6 +68,11 @@ fn tools_for_kernels_say_so_and_cost_nothing() {
             json!({ "problem": MODULE, "source": "right 1", "language": "c" }),
             "program 0, `language`",
         ),
+        (
+            "explain_build",
+            json!({ "problem": "dgemm", "source": "right 1", "what": "throughput", "language": "python" }),
+            "`language` says Python",
+        ),
     ] {
         let words = agent.error(tool, arguments);
         assert!(words.contains(said), "{tool}: {words}");

@@ -75,7 +75,7 @@ PHONE = """(() => {
     return false;
   };
   const beyond = [...document.body.querySelectorAll("*")].filter((element) => element.getBoundingClientRect().right > width + 1);
-  const words = [...document.querySelectorAll("th, td, dt, dd, p, li, h1, h2, h3")].filter((element) => shown(element) && element.innerText.trim().length > 20);
+  const words = [...document.querySelectorAll("tbody th, td, dt, dd, p, li, h1, h2, h3")].filter((element) => shown(element) && element.innerText.trim().length > 20);
   const targets = [...document.querySelectorAll("nav a, nav button")].filter(shown);
   return {
     width: width, page: document.documentElement.scrollWidth,

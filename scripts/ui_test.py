@@ -133,7 +133,8 @@ def crawl(results, window, starts):
             elif link not in seen:
                 seen.add(link)
                 todo.append(link)
-    results.note(not broken, f"{len(seen)} links lead to pages", "; ".join(broken[:10]))
+    tried = sum(min(count, MOST_OF_A_KIND) for count in asked.values())
+    results.note(not broken, f"{tried} of {len(seen)} links were followed and lead to pages", "; ".join(broken[:10]))
     missing = sorted(KINDS - set(largest))
     results.note(not missing, f"the links lead to {len(largest)} kinds of pages", ", ".join(missing))
     return {of: path for of, (_, path) in sorted(largest.items())}

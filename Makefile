@@ -13,7 +13,7 @@ TESTS ?= --workspace --tests
 WHOLE = $$(scripts/setup.sh --tool cargo-nextest) nextest run --profile whole --release --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build node package docs train train-suite search test verify long variants nests fuzz starter starter-nests bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-traces test-clients faults audit parity clean distclean
+.PHONY: help setup build node package docs train train-suite search test verify long variants nests fuzz starter starter-nests bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-ui test-traces test-clients faults audit parity clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
@@ -110,6 +110,10 @@ parity: setup ## compare models, sampling and learner with transformers, TRL and
 
 test-dashboard: build ## evaluate the dashboard's queries and the alerts on a real Prometheus (needs prometheus)
 	@python3 scripts/dashboard_test.py $(ARGS)
+
+test-ui: build ## look at the pages of flopsmith ui in a browser: themes, phone, keyboard, contrast, live steps (needs chromium; ARGS=--large: times at a million outcomes)
+	@cargo build --release --workspace --locked --example sample_runs --example million >&2
+	@python3 scripts/ui_test.py $(ARGS)
 
 test-traces: build ## send the traces of a search to a third-party collector (needs rotel from PyPI)
 	@python3 scripts/otlp_test.py $(ARGS)

@@ -43,6 +43,11 @@ def tests_are_counted_as_the_runner_and_the_scripts_say_it(_):
     assert verify.counts("nothing of the kind") == {}
 
 
+def one_of_several_programs_is_enough(_):
+    assert verify.have_one("no-such-browser", "sh") is None
+    assert verify.have_one("no-such-browser", "nor-this") == "none of no-such-browser, nor-this found"
+
+
 def a_part_that_fails_stops_no_other(place):
     code, written = verified(place, [], [
         Part("bad", "", "echo no; exit 3"),
@@ -159,7 +164,7 @@ SHIPPED = verify.PARTS
 
 if __name__ == "__main__":
     sys.exit(run_all("verify", (
-        tests_are_counted_as_the_runner_and_the_scripts_say_it, a_part_that_fails_stops_no_other, passed_parts_are_kept_for_the_same_commit,
+        tests_are_counted_as_the_runner_and_the_scripts_say_it, one_of_several_programs_is_enough, a_part_that_fails_stops_no_other, passed_parts_are_kept_for_the_same_commit,
         parts_of_two_that_run_at_a_time_are_all_kept, a_part_that_is_checked_again_leaves_the_others_with_their_commit, of_a_sample_a_part_takes_all,
         parts_that_measure_come_first_and_alone, ctrl_c_ends_all_parts_and_writes_none_as_failed, every_part_is_named_once_and_says_what_it_is,
         every_part_that_make_runs_is_a_target,

@@ -20,6 +20,8 @@ import sys
 import threading
 import time
 
+from devtools import BROWSERS
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULT = ROOT / "docs" / "results" / "verify.json"
 LOGS = ROOT / "target" / "verify"
@@ -31,6 +33,11 @@ def have(*programs):
     """The reason to skip a part, if one of these programs is missing."""
     missing = [name for name in programs if shutil.which(name) is None]
     return f"{', '.join(missing)} not found" if missing else None
+
+
+def have_one(*programs):
+    """The reason to skip a part, if all of these programs are missing."""
+    return None if any(map(shutil.which, programs)) else f"none of {', '.join(programs)} found"
 
 
 def succeeds(command):
@@ -98,6 +105,7 @@ PARTS = [
     Part("sanitizers", "sanitizers on all honest programs and all references", f"{CORPUS} --test sanitize", sample="all", beside=True),
     Part("traces", "traces at a third-party collector", "PYTHONPATH=target/python make test-traces", no_rotel, beside=True),
     Part("dashboard", "dashboard and alerts on a real Prometheus", "make test-dashboard", lambda: have("prometheus", "promtool"), beside=True),
+    Part("window", "the pages of flopsmith ui in a browser: themes, phone, keyboard, contrast, live steps", "make test-ui", lambda: have_one(*BROWSERS), beside=True),
     Part("chart", "the Helm chart", "scripts/chart.sh", no_helm, beside=True),
     Part("audit", "licences, sources and known weaknesses of the dependencies", "make audit", beside=True),
 ]

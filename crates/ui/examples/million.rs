@@ -1,7 +1,8 @@
 //! Measures the window on a long run: time of each page, and memory of the process.
 //!
-//! `million [--outcomes 1000000] [--source 600] [--folder DIR]`. The log is written into DIR unless it is there, and into a
-//! temporary folder without the option. A million outcomes take about 2 GB there.
+//! `million [--outcomes 1000000] [--source 600] [--folder DIR] [--repeats 7]`. The log is written into DIR unless it is there, and
+//! into a temporary folder without the option. A million outcomes take about 2 GB there. Each page is asked for `--repeats` times;
+//! with 0 the log is written and no window is opened.
 #![expect(clippy::print_stdout, reason = "its output is the measurement")]
 
 use std::error::Error;
@@ -22,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Outcomes of a step.
 const STEP: u64 = 64;
-/// Requests of each page; the median is shown.
+/// Requests of each page, unless the arguments name another number; the median is shown.
 const REPEATS: usize = 7;
 
 fn pages(outcomes: u64) -> Vec<(&'static str, String)> {
@@ -60,6 +61,7 @@ fn pages(outcomes: u64) -> Vec<(&'static str, String)> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (mut outcomes, mut bytes, mut folder) = (1_000_000u64, 600usize, None);
+    let mut repeats = REPEATS;
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let value = words.next().ok_or(format!("what of `{word}`?"))?;
@@ -67,6 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--outcomes" => outcomes = value.parse()?,
             "--source" => bytes = value.parse()?,
             "--folder" => folder = Some(PathBuf::from(value)),
+            "--repeats" => repeats = value.parse()?,
             _ => return Err(format!("there is no option {word}").into()),
         }
     }
@@ -79,6 +82,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("wrote the log in {:.1} s", since.elapsed().as_secs_f64());
     }
     println!("log: {} MB", log.metadata()?.len() / 1_000_000);
+    if repeats == 0 {
+        return Ok(());
+    }
 
     let stopping = CancellationToken::new();
     let router = flopsmith_ui::router(folder.clone(), None, None, None, stopping.clone())?;
@@ -114,7 +120,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (name, path) in pages(outcomes) {
         let mut times = Vec::new();
         let mut length = 0;
-        for _ in 0..REPEATS {
+        for _ in 0..repeats {
             let (page, time) = get(address, &path)?;
             times.push(time.as_secs_f64());
             length = page.len();
@@ -122,8 +128,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         times.sort_by(f64::total_cmp);
         println!(
             "{name:28} median {:6.1} ms, worst {:6.1} ms, {length} bytes",
-            1e3 * times[REPEATS / 2],
-            1e3 * times[REPEATS - 1],
+            1e3 * times[repeats / 2],
+            1e3 * times[repeats - 1],
         );
     }
     println!("{}", memory()?);

@@ -1,14 +1,15 @@
 //! Curves of several runs in one drawing, as SVG. A legend below names them, because names of runs are long.
+//!
+//! The width of the page stretches the curves alone: words have places in percent of the width and keep their size, so they
+//! can be read on a phone, too.
 
 use flopsmith_report::axis::{Scale, range};
 use flopsmith_report::text::{coordinate as c, escape};
 
-const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 260.0;
-const TOP: f64 = 12.0;
-const BOTTOM: f64 = 226.0;
-const LEFT: f64 = 46.0;
-const RIGHT: f64 = WIDTH - 12.0;
+/// Width of the plot in the coordinates of its curves; 100 % of the page's column.
+const WIDTH: f64 = 1000.0;
+/// Height of the plot in the coordinates of its curves, and in pixels (`.plot>svg` in the style sheet).
+const HEIGHT: f64 = 214.0;
 
 /// Points of a curve that are drawn; the others are between two of these.
 const MOST_POINTS: usize = 300;
@@ -57,9 +58,9 @@ impl Chart<'_> {
             true => 0.05 * (high - low),
             false => 0.5 * high.abs().max(1e-9),
         };
-        let x = Scale::new(x0, x1, LEFT, RIGHT);
+        let x = Scale::new(x0, x1, 0.0, WIDTH);
         let low = self.floor.unwrap_or(low - beyond);
-        let y = Scale::new(low, self.ceiling.unwrap_or(high + beyond), BOTTOM, TOP);
+        let y = Scale::new(low, self.ceiling.unwrap_or(high + beyond), HEIGHT, 0.0);
         let names: Vec<&str> = self
             .curves
             .iter()
@@ -67,30 +68,29 @@ impl Chart<'_> {
             .collect();
         let title = escape(self.title);
         let mut svg = format!(
-            "<figure class=\"chart\"><figcaption>{title}</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title} by step: {}\">",
+            "<figure class=\"chart\"><figcaption>{title}</figcaption><div class=\"plot\"><svg role=\"img\" aria-label=\"{title} by step: {}\">",
             escape(&names.join(", "))
         );
         for tick in y.ticks(5) {
             let at = y.at(tick);
             svg.push_str(&format!(
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{RIGHT}\" y1=\"{y}\" y2=\"{y}\"/><text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
-                LEFT - 6.0,
+                "<line class=\"grid\" x1=\"0\" x2=\"100%\" y1=\"{y}\" y2=\"{y}\"/><text class=\"tick\" x=\"-6\" y=\"{}\" text-anchor=\"end\">{}</text>",
                 c(at + 4.0),
                 escape(&(self.format)(tick)),
                 y = c(at),
             ));
         }
-        for tick in x.ticks(8).into_iter().filter(|tick| tick.fract() == 0.0) {
+        // More of them would touch each other on a phone.
+        for tick in x.ticks(4).into_iter().filter(|tick| tick.fract() == 0.0) {
             svg.push_str(&format!(
                 "<text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{tick}</text>",
-                c(x.at(tick)),
-                c(BOTTOM + 15.0)
+                across(&x, tick),
+                c(HEIGHT + 17.0)
             ));
         }
         svg.push_str(&format!(
-            "<text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">step</text>",
-            c((LEFT + RIGHT) / 2.0),
-            c(BOTTOM + 29.0)
+            "<text class=\"tick\" x=\"50%\" y=\"{}\" text-anchor=\"middle\">step</text><svg class=\"lines\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\" width=\"100%\" height=\"{HEIGHT}\">",
+            c(HEIGHT + 33.0)
         ));
         for (number, curve) in self.curves.iter().enumerate() {
             let class = class(number);
@@ -98,6 +98,10 @@ impl Chart<'_> {
             svg.push_str(&line(&curve.points, &x, &y, class));
         }
         svg.push_str("</svg>");
+        for (number, curve) in self.curves.iter().enumerate() {
+            svg.push_str(&dot(&curve.points, &x, &y, class(number)));
+        }
+        svg.push_str("</svg></div>");
         if names.iter().any(|name| !name.is_empty()) {
             svg.push_str("<ul class=\"legend curves\">");
             for (number, name) in names.iter().enumerate() {
@@ -129,26 +133,38 @@ fn thinned<T: Copy>(points: &[T]) -> Vec<T> {
     kept
 }
 
+/// The place of a step in percent of the width.
+fn across(x: &Scale, step: f64) -> String {
+    format!("{}%", c(100.0 * x.at(step) / WIDTH))
+}
+
+fn finite(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let points = points.iter().copied();
+    points.filter(|point| point.1.is_finite()).collect()
+}
+
 fn line(points: &[(f64, f64)], x: &Scale, y: &Scale, class: &str) -> String {
-    let finite: Vec<_> = points
-        .iter()
-        .copied()
-        .filter(|point| point.1.is_finite())
-        .collect();
+    let finite = finite(points);
+    if finite.len() < 2 {
+        return String::new();
+    }
     let mut path = String::new();
     for (px, py) in thinned(&finite) {
         let letter = if path.is_empty() { 'M' } else { 'L' };
         path.push_str(&format!("{letter}{} {} ", c(x.at(px)), c(y.at(py))));
     }
-    match finite[..] {
-        [] => String::new(),
-        // A path of one point is invisible.
+    format!("<path class=\"line {class}\" d=\"{}\"/>", path.trim_end())
+}
+
+/// A circle for a curve of one point: a path of one point is invisible, and the stretched lines would distort a circle.
+fn dot(points: &[(f64, f64)], x: &Scale, y: &Scale, class: &str) -> String {
+    match finite(points)[..] {
         [(px, py)] => format!(
             "<circle class=\"dot {class}\" cx=\"{}\" cy=\"{}\" r=\"4\"/>",
-            c(x.at(px)),
+            across(x, px),
             c(y.at(py))
         ),
-        _ => format!("<path class=\"line {class}\" d=\"{}\"/>", path.trim_end()),
+        _ => String::new(),
     }
 }
 
@@ -225,6 +241,33 @@ mod tests {
         assert!(html(vec![(0.0, f64::NAN), (1.0, 2.0)]).contains("<circle"));
         assert_eq!(html(vec![]), "");
         assert_eq!(html(vec![(1.0, f64::INFINITY)]), "");
+    }
+
+    #[test]
+    fn words_and_circles_are_outside_of_the_stretched_curves() {
+        let html = html(vec![(0.0, 1.0), (40.0, 2.0), (100.0, 3.0)]);
+        let (frame, rest) = html.split_once("<svg class=\"lines\" ").unwrap_or_default();
+        let (lines, _) = rest.split_once("</svg>").unwrap_or_default();
+        assert!(frame.contains(">step</text>") && !frame.contains("viewBox"));
+        assert!(
+            frame.contains("x=\"100%\"") && frame.contains(">100</text>"),
+            "{frame}"
+        );
+        assert!(lines.contains("preserveAspectRatio=\"none\""), "{lines}");
+        assert!(
+            lines.contains("<path") && !lines.contains("<text"),
+            "{lines}"
+        );
+        let single = self::html(vec![(7.0, 2.0)]);
+        let (_, rest) = single
+            .split_once("<svg class=\"lines\" ")
+            .unwrap_or_default();
+        let (lines, after) = rest.split_once("</svg>").unwrap_or_default();
+        assert!(
+            !lines.contains("<circle") && after.contains("<circle"),
+            "{single}"
+        );
+        assert!(after.contains("cx=\"0%\""), "{after}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::live;
 use crate::pages::{self, Site};
 use crate::query::{LONGEST, Query};
 use crate::refusal::Refusal;
-use crate::templates::{SCRIPT, STYLE};
+use crate::templates::{ICON, SCRIPT, STYLE};
 
 /// Pages that are made at the same time. Each may hold some megabytes.
 const MOST_PAGES: usize = 4;
@@ -34,7 +34,7 @@ const MOST_LIVE: usize = 256;
 const LONGEST_PATH: usize = 512;
 
 /// Nothing from elsewhere, no script and no style in pages: programs in them were written by a model.
-const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The state that all routes share.
 #[derive(Clone)]
@@ -140,6 +140,10 @@ pub fn router(app: App) -> Router {
         .route(
             "/ui.js",
             get(|| ready(text("text/javascript; charset=utf-8", SCRIPT.to_owned()))),
+        )
+        .route(
+            "/icon.svg",
+            get(|| ready(text("image/svg+xml; charset=utf-8", ICON.to_owned()))),
         )
         .fallback(|State(app): State<App>| ready(app.refuse(&nothing_here())))
         .layer(from_fn_with_state(app.clone(), guard))

@@ -30,6 +30,9 @@ const FILES: [(&str, &str); 15] = [
 /// The style sheet beside that of reports.
 pub const STYLE: &str = include_str!("templates/ui.css");
 
+/// The icon of the pages. Without one, a browser asks for another, which the policy of the pages refuses with a message.
+pub const ICON: &str = include_str!("templates/icon.svg");
+
 /// The script that shows new outcomes. Every page works without it.
 pub const SCRIPT: &str = include_str!("templates/ui.js");
 

@@ -24,6 +24,7 @@ use super::*;
 mod access;
 mod attempts;
 mod nodes;
+mod reading;
 
 /// Everything that a test waits for comes long before this.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -82,7 +82,7 @@ pub fn program(site: &Site, name: &str, number: u64, query: &Query) -> Result<St
     let context = Context {
         frame,
         facts: facts(&of, measurement),
-        links: links(&base, number, &of),
+        links: links(&base, number, view.count, &of),
         reason: words(of.verdict.kind()),
         detail: detail(&of.verdict),
         source: source::html(&cut(&of.source, MOST_TEXT)),
@@ -206,7 +206,8 @@ fn difference(
     })
 }
 
-fn links(base: &str, number: u64, of: &Outcome) -> Vec<Link> {
+/// Links to the programs before and after a program, of the `count` programs of the run, and to its step.
+fn links(base: &str, number: u64, count: u64, of: &Outcome) -> Vec<Link> {
     let mut links = Vec::new();
     if let Some(before) = number.checked_sub(1) {
         links.push(Link::new(
@@ -214,10 +215,12 @@ fn links(base: &str, number: u64, of: &Outcome) -> Vec<Link> {
             "Program before",
         ));
     }
-    links.push(Link::new(
-        format!("{base}/programs/{}", number + 1),
-        "Program after",
-    ));
+    if number + 1 < count {
+        links.push(Link::new(
+            format!("{base}/programs/{}", number + 1),
+            "Program after",
+        ));
+    }
     links.push(Link::new(
         format!("{base}/steps/{}", of.candidate.step),
         format!("Step {}", of.candidate.step),

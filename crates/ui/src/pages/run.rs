@@ -114,22 +114,10 @@ pub fn run(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
         ));
     }
     let base = url(&run);
-    let mut links = vec![
-        Link::new(format!("{base}/programs"), "Programs"),
-        Link::new(format!("{base}/programs?sort=speed"), "Fastest programs"),
-        Link::new(format!("{base}/tree"), "Tree of programs"),
-        Link::new(format!("{base}/steps"), "Steps"),
-        Link::new(format!("{base}/nodes"), "Nodes"),
-        Link::new(format!("{base}/certificates"), "Certificates"),
-    ];
-    links.push(Link::new(
-        format!("/compare?{}", query::of("run", name)),
-        "Curves alone",
-    ));
     let context = Context {
         frame: frame.live(format!("{base}/events")),
         facts: facts(&run, &snapshot),
-        links,
+        links: links(&base, name, snapshot.view.is_some()),
         charts: charts(totals, mean_reward(&training)?),
         reasons: match &snapshot.view {
             Some(view) => reasons(&run, view, totals)?,
@@ -142,6 +130,23 @@ pub fn run(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
         machines: machines(&run)?,
     };
     site.show("run.html", &context)
+}
+
+/// Links to the pages of a run. A run without outcomes has no pages of programs yet.
+fn links(base: &str, name: &str, has_outcomes: bool) -> Vec<Link> {
+    let link = |page: &str, words: &str| Link::new(format!("{base}/{page}"), words);
+    let mut links = Vec::new();
+    if has_outcomes {
+        links.push(link("programs", "Programs"));
+        links.push(link("programs?sort=speed", "Fastest programs"));
+        links.push(link("tree", "Tree of programs"));
+    }
+    links.push(link("steps", "Steps"));
+    links.push(link("nodes", "Nodes"));
+    links.push(link("certificates", "Certificates"));
+    let alone = format!("/compare?{}", query::of("run", name));
+    links.push(Link::new(alone, "Curves alone"));
+    links
 }
 
 fn facts(run: &Run, snapshot: &Snapshot) -> Vec<(&'static str, String)> {

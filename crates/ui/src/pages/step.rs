@@ -16,6 +16,7 @@ use crate::index::{LENGTH, Party, Raw, Record, View, hash};
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::runs::Run;
+use crate::totals::Totals;
 use crate::worth::{Worth, has_advantages, of_step};
 
 /// Samples whose worth is computed. A step with more shows these alone.
@@ -133,7 +134,7 @@ pub fn step(site: &Site, name: &str, step: u32, query: &Query) -> Result<String,
             ("Correct", counted(u64::from(sums.correct))),
             ("Mean GFLOPS", maybe(sums.mean_gflops(), number)),
         ],
-        links: neighbours(&base, step),
+        links: neighbours(&base, &snapshot.totals, step),
         groups: groups(&base, &found, &worth, &Texts { answers, turns }, shown),
         notes,
         earlier: (page > 1).then(|| link(page - 1)),
@@ -142,13 +143,15 @@ pub fn step(site: &Site, name: &str, step: u32, query: &Query) -> Result<String,
     site.show("step.html", &context)
 }
 
-fn neighbours(base: &str, step: u32) -> Vec<Link> {
+/// Links to the steps around a step that have outcomes, and to its programs.
+fn neighbours(base: &str, totals: &Totals, step: u32) -> Vec<Link> {
     let mut links = Vec::new();
-    if let Some(before) = step.checked_sub(1) {
-        links.push(Link::new(format!("{base}/steps/{before}"), "Step before"));
-    }
-    if let Some(after) = step.checked_add(1) {
-        links.push(Link::new(format!("{base}/steps/{after}"), "Step after"));
+    let before = totals.steps.range(..step).next_back();
+    let after = totals.steps.range(step..).find(|(other, _)| **other > step);
+    for (found, name) in [(before, "Step before"), (after, "Step after")] {
+        if let Some((other, _)) = found {
+            links.push(Link::new(format!("{base}/steps/{other}"), name));
+        }
     }
     links.push(Link::new(
         format!("{base}/programs?step={step}"),

@@ -5,6 +5,8 @@
   const news = document.getElementById("news");
   if (!main || !news) return;
   let loading = false;
+  // True if something came while the page was loading: the answer may be older.
+  let missed = false;
   let timer;
   // Until the page says no more that it is to be loaded again, whatever became of this time.
   const wait = () => {
@@ -17,7 +19,10 @@
     return inside || (selection && !selection.isCollapsed) || main.querySelector("details[open]");
   };
   const load = async () => {
-    if (loading) return;
+    if (loading) {
+      missed = true;
+      return;
+    }
     // A reader in the middle of the page keeps it as it is.
     if (isInUse()) {
       news.textContent = "There are new outcomes. Load the page again to see them.";
@@ -25,6 +30,7 @@
       return;
     }
     loading = true;
+    missed = false;
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
       if (!answer.ok) return;
@@ -40,6 +46,7 @@
     } finally {
       loading = false;
       wait();
+      if (missed) load();
     }
   };
   wait();

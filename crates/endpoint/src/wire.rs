@@ -131,10 +131,10 @@ impl Tokens {
         }
         // Lists that cannot be read are left out: the numbers of ids and log-probabilities then differ.
         if let Some(ids) = choice.token_ids.as_ref().and_then(ids_of) {
-            self.ids.get_or_insert_with(Vec::new).extend(ids);
+            self.ids.get_or_insert_default().extend(ids);
         }
         if let Some(logprobs) = choice.logprobs.as_ref().and_then(logprobs_of) {
-            self.logprobs.get_or_insert_with(Vec::new).extend(logprobs);
+            self.logprobs.get_or_insert_default().extend(logprobs);
         }
     }
 }

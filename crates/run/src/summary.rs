@@ -611,7 +611,7 @@ mod start;
 mod table;
 
 pub use corpus::WiderVectors;
-pub use family::{Family, Fastest, Origin};
+pub use family::{Family, FastestVariant, Origin};
 pub use problems::{Fresh, OfProblem, OverProblems};
 pub use refusals::Refusal;
 pub use stages::EarlyStage;

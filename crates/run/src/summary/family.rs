@@ -28,7 +28,7 @@ pub struct Family {
     pub variants: u64,
     /// The fastest one; none if none was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fastest: Option<Fastest>,
+    pub fastest: Option<FastestVariant>,
     /// The origin of the best program; none without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_from: Option<Origin>,
@@ -36,7 +36,7 @@ pub struct Family {
 
 /// The fastest variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Fastest {
+pub struct FastestVariant {
     /// The candidate that wrote it first.
     pub candidate: CandidateId,
     /// Number of variants from the program of the user to this one, itself included.
@@ -86,7 +86,7 @@ impl Family {
                 Some(source) => outcome.source == source,
                 None => counts(outcome.source.as_str()),
             })
-            .and_then(|found| Fastest::of(found, start, outcomes, certified));
+            .and_then(|found| FastestVariant::of(found, start, outcomes, certified));
         let best_from = best.map(|best| match best.source.as_str() {
             source if source == start => Origin::Start,
             source if variants.contains(source) => Origin::Variant,
@@ -140,7 +140,7 @@ impl Family {
     }
 }
 
-impl Fastest {
+impl FastestVariant {
     fn of(
         found: &Outcome,
         start: &str,

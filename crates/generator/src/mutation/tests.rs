@@ -250,7 +250,7 @@ proptest! {
             ],
             0..24,
         ),
-        seed: u64,
+        seed in any::<u64>(),
     ) {
         let source = parts.concat();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);

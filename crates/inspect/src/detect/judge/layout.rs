@@ -122,6 +122,18 @@ mod tests {
     }
 
     #[test]
+    fn a_flat_pointer_into_an_array_moves_from_row_to_row() {
+        let copied = |to: &str, factor: &str| {
+            let filled = format!(
+                "double P[n][n];\ndouble *flat = &P[0][0];\nfor (int k = 0; k < n; k++) for (int j = 0; j < n; j++) flat[{to}] = B[k * n + j];\n"
+            );
+            techniques(&(filled + &product(factor)))
+        };
+        assert_eq!(copied("j * n + k", "P[j][k]"), "packing+layout_change");
+        assert_eq!(copied("k * n + j", "P[k][j]"), "packing");
+    }
+
+    #[test]
     fn other_copies_are_packing_alone() {
         let same = copy("k * n + j") + &product("T[k * n + j]");
         assert_eq!(techniques(&same), "packing");

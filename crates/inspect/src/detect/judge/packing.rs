@@ -225,5 +225,9 @@ fn distance(nest: &Nest<'_>, place: &Place, symbol: Symbol) -> Option<Distance> 
     }
     let movement = nest.movement(place, symbol);
     let (dim, steps) = movement.along.first()?;
+    // A flat pointer into an array of rows moves along the last subscript, from row to row by a formula.
+    if known.origin == Origin::Local && *steps == 0 {
+        return Some((1, 0));
+    }
     Some((-i64::try_from(*dim).ok()?, steps.saturating_abs()))
 }

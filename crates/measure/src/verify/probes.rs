@@ -46,7 +46,8 @@ impl Verifier {
         size: &Params,
     ) -> Result<Vec<Finding>, Failure> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let Some(case) = self.cases_at(size).first().copied() else {
+        let cases = self.cases_at(size);
+        let Some(case) = cases.first() else {
             return Ok(Vec::new());
         };
         if self.problem.bound == ErrorBound::Exact {
@@ -56,15 +57,15 @@ impl Verifier {
         let written = written.filter(|array| array.role.is_written());
         let mut findings = Vec::new();
         for single in precisions(written.map(|array| array.element)) {
-            findings.extend(self.downgrades_to(case, toolchain, honest, single, &mut rng)?);
+            findings.extend(self.downgrades_to(&cases, toolchain, honest, single, &mut rng)?);
         }
         Ok(findings)
     }
 
-    /// The same for results of `single` precision or double, at this case.
+    /// The same for results of `single` precision or double, at these cases, of which the first has uniform inputs.
     fn downgrades_to(
         &self,
-        case: &Case,
+        cases: &[&Case],
         toolchain: &Toolchain,
         honest: f64,
         single: bool,
@@ -88,16 +89,23 @@ impl Verifier {
                 }) => continue,
                 Err(other) => return Err(other),
             };
-            let share = self.share_of(case, &object, |x| x, rng)?;
+            // An easy version computes the uniform inputs, and fails at others.
+            let cases = if variant.easy { &cases[..1] } else { cases };
+            let share = refused_by_one(cases, |case| self.share_of(case, &object, |x| x, rng))?;
             findings.push(admitted(&variant.name, share, honest, variant.easy));
         }
-        let mut arrays = case.specification.arrays.iter();
-        if arrays.any(|array| array.role.is_read() && array.element.is_float()) {
+        let takes_floats = cases.iter().any(|case| {
+            let mut arrays = case.specification.arrays.iter();
+            arrays.any(|array| array.role.is_read() && array.element.is_float())
+        });
+        if takes_floats {
             let (what, shorter): (_, fn(f64) -> f64) = match single {
                 true => ("inputs in half precision", half),
                 false => ("inputs in single precision", |x| f64::from(x as f32)),
             };
-            let share = self.share_of(case, &self.reference, shorter, rng)?;
+            let share = refused_by_one(cases, |case| {
+                self.share_of(case, &self.reference, shorter, rng)
+            })?;
             findings.push(admitted(what, share, honest, false));
         }
         Ok(findings)
@@ -357,6 +365,22 @@ fn draw(specification: &Specification, seed: u64) -> Vec<Vec<u8>> {
     arrays.map(|array| array.before(seed)).collect()
 }
 
+/// The largest share of the bound that a program errs by in these cases, up to the first one that refuses it. Every candidate meets cases
+/// of each kind. One alone may be right by chance: of a definition with a single reciprocal, one estimate in some fifty is exact enough.
+fn refused_by_one<Case>(
+    cases: &[Case],
+    mut share: impl FnMut(&Case) -> Result<f64, Failure>,
+) -> Result<f64, Failure> {
+    let mut worst: f64 = 0.0;
+    for case in cases {
+        worst = worst.max(share(case)?);
+        if worst > 1.0 {
+            break;
+        }
+    }
+    Ok(worst)
+}
+
 /// The nearest number with the eleven digits of half precision and any exponent.
 fn half(x: f64) -> f64 {
     let bits = (x as f32).to_bits();
@@ -399,6 +423,24 @@ fn admitted(what: &str, share: f64, honest: f64, easy: bool) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_downgrade_that_one_case_refuses_is_refused() {
+        let mut met = Vec::new();
+        let mut worst = |shares: &[f64]| {
+            met.clear();
+            let worst = refused_by_one(shares, |share| {
+                met.push(*share);
+                Ok(*share)
+            });
+            (worst.ok(), met.len())
+        };
+        // The first case is right by chance.
+        assert_eq!(worst(&[0.55, 48.0, 0.1]), (Some(48.0), 2));
+        assert_eq!(worst(&[0.55, 0.7, 0.1]), (Some(0.7), 3));
+        assert_eq!(worst(&[60.0, 0.1]), (Some(60.0), 1));
+        assert_eq!(worst(&[0.2, f64::INFINITY]), (Some(f64::INFINITY), 2));
+    }
 
     #[test]
     fn a_downgrade_is_told_unless_it_is_refused_or_hardly_worse_than_honest_programs() {

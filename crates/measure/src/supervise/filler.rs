@@ -37,6 +37,9 @@ pub struct Called {
     /// is all of that period if the process did not sleep when the clock started and does not share its only core with
     /// the supervisor. An honest process sleeps.
     pub ran: Duration,
+    /// True if the process had not to be woken up, so the clock has no hand-shake; false if it shares its only core with the
+    /// supervisor, since other processes may keep an honest program from going to sleep there.
+    pub not_woken: bool,
     /// Time in which the called process waited for the core between the order to make the inputs and the end of the
     /// call. An honest process waits while the filler leaves, and while other processes use the core.
     pub queued: Duration,
@@ -69,10 +72,14 @@ impl BeforeClock {
     /// awake already gets the core sooner than one that sleeps, and without a supervisor on the filler's core it may
     /// have had the core since the inputs were complete.
     fn charged(self, made: Duration) -> Duration {
-        if self.awake || (!self.slept && !self.share_their_only_core) {
+        if self.awake || self.not_woken() {
             return self.booked.max(made);
         }
         self.booked
+    }
+
+    fn not_woken(self) -> bool {
+        !self.slept && !self.share_their_only_core
     }
 }
 
@@ -150,6 +157,7 @@ impl Filler {
         Ok(Called {
             clocked: lead + passed.took,
             ran: before_clock.charged(clock - start),
+            not_woken: before_clock.not_woken(),
             queued: since(queued_before, self.queued(called)),
             used_before,
         })
@@ -263,6 +271,11 @@ mod tests {
                 share_their_only_core,
             };
             assert_eq!(before.charged(made), charged, "{before:?}");
+            assert_eq!(
+                before.not_woken(),
+                !slept && !share_their_only_core,
+                "{before:?}"
+            );
         }
         // With several threads the sum of their times is booked.
         let busy = BeforeClock {

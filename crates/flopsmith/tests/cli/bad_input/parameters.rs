@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{USAGE, flopsmith};
+use super::{USAGE, contains, flopsmith, run};
 
 const KERNEL: &str =
     "void dgemm(int n, const double *A, const double *B, double *C) { n += TILE; }\n";

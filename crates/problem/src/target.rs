@@ -60,6 +60,11 @@ impl Problem {
         self.module.is_none()
     }
 
+    /// True if the run's compiler builds its programs, whole and before any of them runs. A module of PyTorch builds its extensions itself.
+    pub fn takes_the_compiler(&self) -> bool {
+        self.module.is_none()
+    }
+
     /// A shipped program to begin a search with that has no space of programs; none if the folder has none. Kernels have a
     /// space.
     pub fn shipped_program(&self) -> Option<PathBuf> {

@@ -266,7 +266,7 @@ fn builds(args: &Search, settings: &Settings) -> Result<()> {
         return Ok(());
     }
     let problem = Arc::new(paths::problem_of(settings)?);
-    if problem.module.is_some() {
+    if !problem.takes_the_compiler() {
         return Ok(());
     }
     let weaker = settings.evaluate.allow_weaker_jail;

@@ -49,6 +49,8 @@ impl Space {
 
     /// A program whose techniques are all in `permitted`.
     pub fn sample(&self, rng: &mut impl Rng, permitted: TechniqueSet) -> Schedule {
+        // No schedule has another technique.
+        let permitted = permitted.intersection(TechniqueSet::general());
         for _ in 0..64 {
             let wanted: TechniqueSet = permitted.iter().filter(|_| rng.random_bool(0.6)).collect();
             if let Some(schedule) = self.sample_exact(rng, wanted) {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use flopsmith_compile::{Compiler, Toolchain};
 use flopsmith_measure::{Limits, PADDINGS, Purpose, Timer};
 use flopsmith_problem::{Caches, Language, Problem};
-use flopsmith_protocol::{Failure, InfrastructureCause};
+use flopsmith_protocol::{Failure, InfrastructureCause, StopReason};
+use flopsmith_test_support::skipped;
 use object::{Object, ObjectSymbol};
 use serde_json::Value;
 
@@ -81,7 +82,11 @@ fn a_certified_number_is_of_five_layouts_and_cold_calls_are_slower() {
     // the mean, never are (below 1e-20). If disturbances raise the spread of certificates to 1 or 2 %, it happens in
     // 2e-9 or 1e-3 of them.
     let log = (m.ratio.ln() - timer.chain().log_ratio).abs();
-    assert!(log < 3.0 * m.log_ratio_se.max(PLACED), "{m:?}");
+    match m.stop {
+        // Such a certificate says itself that its figures scatter too much to be trusted.
+        StopReason::Unconverged => skipped("the certificate did not converge"),
+        _ => assert!(log < 3.0 * m.log_ratio_se.max(PLACED), "{m:?}"),
+    }
     // 512 × 512 doubles fit a cache or not.
     let cold = certificate.cold_seconds_per_call.unwrap();
     assert!(cold > m.seconds_per_call, "{cold} {m:?}");

@@ -309,10 +309,10 @@ fn products() -> Vec<Kernel> {
     let second = |name: &str| {
         sum_of(
             name,
-            "h",
+            "q",
             "nm",
-            at("C", [v("j"), v("h")]),
-            at("D", [v("h"), v("l")]),
+            at("C", [v("j"), v("q")]),
+            at("D", [v("q"), v("l")]),
         )
     };
     let array = |name: &str, dims: [&str; 2]| {

@@ -8,8 +8,7 @@
 //! the clock starts gets the core about a microsecond sooner than one that is woken up then. It gains nothing by that:
 //! all the time in which its inputs were made is part of its call, unless it shares its only core with the supervisor
 //! (`supervise::filler`). Its clock has no hand-shake either, so none is taken off, and where waking up takes longer than the
-//! inputs, the call has that time instead. (Seen on a virtual Zen 4 core where both sides sleep: waking up took 50 µs, the inputs
-//! 25 µs, and a program that never slept was 1.8 times as fast as the same program that did.)
+//! inputs, the call has that time instead.
 //!
 //! The end of a call is the process's own word, and a process may go on after it. Processor time from the start of the
 //! clock to the moment at which the process leaves the core shows that. An honest process uses some microseconds there

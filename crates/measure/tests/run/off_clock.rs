@@ -31,7 +31,7 @@ fn short_calls_gain_nothing_by_work_before_the_clock_starts() {
         ("transpose", "m = 192\nn = 192", &["yields"]),
     ];
     for (problem, timed, ways) in Part::of_commit(SHORT).of(kinds) {
-        gains_nothing(problem, timed, ways, fixtures::cores());
+        gains_nothing(problem, timed, ways, fixtures::cores(), 1.1);
     }
 }
 
@@ -45,23 +45,27 @@ fn short_calls_gain_nothing_by_work_before_the_clock_starts_where_both_sides_sle
         skipped("the supervisor shares the only core");
         return;
     }
+    // Waking up takes up to four times as long as such a call, and as many times as long in one process as in another: a program
+    // that need not be woken up was measured to be 1.8 times as fast as the same program that sleeps. The possible gain is a factor
+    // of six.
     let [honest, early] = gains_nothing(
         "softmax",
         "m = 24\nn = 128",
         &["spins", "yields", "naps"],
         cores,
+        3.0,
     );
-    // So short calls scatter much here; the possible gain is a factor of six.
     assert!(early < 3.0 * honest, "{early} instead of {honest}");
 }
 
-/// No program of the corpus that begins early in one of these ways is faster than the same program without it. Returns the ratio
-/// of the honest one and that of the fastest of the others whose intervals show a gain of a factor of three; 0 if there is none.
+/// No program of the corpus that begins early in one of these ways is `most` times as fast as the same program without it. Returns the ratio
+/// of the honest one and that of the fastest of the others whose intervals are narrow enough to show a gain; 0 if there is none.
 fn gains_nothing(
     problem: &str,
     timed: &str,
     ways: &[&str],
     cores: flopsmith_machine::Cores,
+    most: f64,
 ) -> [f64; 2] {
     let problem = fixtures::timed_at(problem, timed);
     let toolchain = flopsmith_compile::Toolchain::detect(None, &problem).unwrap();
@@ -82,10 +86,10 @@ fn gains_nothing(
         let object = fixtures::program_of(&problem, &early(way));
         // Processes of one program differ by some per cent; the possible gain here is a factor of six.
         if let Some(gained) = unless_refused(ranked(&mut timer, way, &object), way) {
-            assert!(gained.interval.low < 1.1 * honest.interval.high);
-            if least_seen(1.1, &gained, &honest) > 3.0 {
+            assert!(gained.interval.low < most * honest.interval.high);
+            if least_seen(1.0, &gained, &honest) > 2.0 {
                 skipped(&format!(
-                    "{}, {way}: the intervals are too wide to see half of the possible gain",
+                    "{}, {way}: the intervals are too wide to see the possible gain",
                     problem.id
                 ));
                 continue;

@@ -316,7 +316,7 @@ def main():
         for path in [*starts, *(f"/runs/{name}" for name in facts["runs"])]:
             until(f"the indexes of {path} are complete", 60, lambda: "data-again" not in window.get(path)[1])
         pages = crawl(results, window, starts)
-        # Whatever page of its kind has the longest text, these have something that others lack.
+        # These have something that the page with the longest text of their kind may lack.
         pages |= {"/runs/R": live_run, "/compare?run": compared, "a child": facts["child"], "a hostile program": facts["hostile"], "a young run": f"/runs/{facts['runs'][-1]}"}
         browser = Browser(processes, binary)
         tab = Tab(browser, window.url)

@@ -70,7 +70,7 @@ impl Draws {
         })
     }
 
-    /// The sample, if this version drew it. What another version drew is no sample of this one.
+    /// The sample, if this version drew it. A draw of another version is no sample of this one.
     pub(super) fn get(&self, task: &TaskId, sample: u32, version: PolicyVersion) -> Option<&Kept> {
         let kept = self.kept.get(&(task.clone(), sample));
         kept.filter(|kept| kept.version == version)

@@ -83,7 +83,7 @@ pub(super) fn hints(tokens: &Tokens<'_>, permitted: TechniqueSet) -> Vec<Hint> {
                 found.extend(new.map(|(new, _)| Hint::Put(start, new)));
             }
             "__builtin_prefetch" | "_mm_prefetch" => {
-                // What is left is an empty statement.
+                // The rest is an empty statement.
                 if let Some(close) = tokens.partner(at + 1).filter(|_| is_statement(tokens, at))
                     && tokens.text(at + 1) == "("
                     && tokens.text(close + 1) == ";"

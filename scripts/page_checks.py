@@ -64,7 +64,7 @@ TEXTS = """(() => {
   return [...found.values()];
 })()""".replace("COMMON", COMMON)
 
-# What is too wide for a phone, the widths of words, and the heights of the links of the navigation.
+# Elements that are too wide for a phone, the widths of words, and the heights of the links of the navigation.
 PHONE = """(() => {
   COMMON
   const width = document.documentElement.clientWidth;

@@ -1,5 +1,5 @@
-//! What the rest of the program may ask of a problem without knowing its target: whom its programs are compared with, their
-//! languages, and whether its definition counts work.
+//! Questions that the rest of the program may ask of a problem without knowing its target: with which program its programs are
+//! compared, in which languages they are, and whether its definition counts work.
 
 use std::fmt;
 use std::path::PathBuf;

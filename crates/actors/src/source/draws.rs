@@ -23,7 +23,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// What a version drew for a sample of a task.
+    /// The draw of a policy version for a sample of a task.
     pub(super) fn new(
         task: &Task,
         sample: u32,

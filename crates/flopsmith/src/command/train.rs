@@ -22,7 +22,7 @@ use flopsmith_run::{console, durations, endpoint, evaluator, expected, export, p
 use crate::args::{Format, Train};
 use crate::exit;
 
-/// What to try where a model does not fit a configuration, such as one of the examples.
+/// Advice where a model does not fit a configuration, such as one of the examples.
 #[cfg(feature = "torch")]
 const ANOTHER_MODEL: &str = "for another model add --set generator.model=FOLDER";
 

@@ -1,4 +1,4 @@
-//! What a search can write programs from: a schedule space, the user's own program, or both.
+//! A search writes programs from a schedule space, from the user's own program, or from both.
 
 use anyhow::Result;
 use flopsmith_actors::source::schedule::Searching;

@@ -13,6 +13,7 @@ use anyhow::Result;
 use flopsmith_module::{
     CompiledKernel, Environment, Failure, Finding, Outcome, Problem, Severity, Verdict,
 };
+use flopsmith_protocol::FIRST_WORKLOAD;
 use flopsmith_run::console::{data, table, usage};
 use flopsmith_run::digits::four;
 use serde_json::json;
@@ -21,7 +22,7 @@ pub use export::Export;
 pub use import::Import;
 pub use run::{Order, run};
 
-/// Keeps only the named workloads, if any are named.
+/// Keeps only the named workloads, if any are named. [`FIRST_WORKLOAD`] stands for the name of the first one.
 ///
 /// # Errors
 /// A usage error that lists the problem's workloads.
@@ -30,6 +31,11 @@ pub fn select(problem: &mut Problem, names: &[String]) -> Result<()> {
         return Ok(());
     }
     let known: Vec<String> = problem.workloads.iter().map(|w| w.name.clone()).collect();
+    let named = |name: &String| match (name.as_str(), known.first()) {
+        (FIRST_WORKLOAD, Some(first)) => first.clone(),
+        _ => name.clone(),
+    };
+    let names: Vec<String> = names.iter().map(named).collect();
     if let Some(unknown) = names.iter().find(|n| !known.contains(n)) {
         return Err(usage(format!(
             "{} has no workload `{unknown}`; it has {}",
@@ -217,6 +223,7 @@ fn refusal(file: &Path, failure: &Failure) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use flopsmith_module::{NOT_TIMED, NOT_VERIFIED};
     use flopsmith_protocol::CandidateFault;
@@ -230,6 +237,17 @@ mod tests {
             compile_seconds: 0.0,
             largest_error: None,
         }
+    }
+
+    #[test]
+    fn first_stands_for_the_first_workload_of_a_module() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/modules/softmax");
+        let whole = Problem::load(&folder).unwrap();
+        assert!(whole.workloads.len() > 1);
+        let mut first = whole.clone();
+        select(&mut first, &["first".to_owned()]).unwrap();
+        assert_eq!(first.workloads, whole.workloads[..1]);
+        assert!(select(&mut first, &["last".to_owned()]).is_err());
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub struct Alignment {
     /// Problems that nothing is trained on, for the evaluation.
     #[serde(default)]
     pub hold_out: Vec<String>,
-    /// Names of workloads, which every problem must have; all of each problem's when empty.
+    /// Names of workloads, which every problem must have; all of each problem's when empty. `first` stands for the first
+    /// workload of each problem.
     #[serde(default)]
     pub workloads: Vec<String>,
     /// If true, prompts are messages to a chat model, and programs are written in fenced blocks.

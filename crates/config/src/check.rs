@@ -160,7 +160,7 @@ fn check_problems(settings: &Settings) -> Result<(), Usage> {
             ),
             (
                 "workloads",
-                !settings.workloads.is_empty(),
+                settings.names_sizes(),
                 "each of its nests has one size",
             ),
         ] {
@@ -199,8 +199,8 @@ fn check_fresh(settings: &Settings) -> Result<(), Usage> {
             "and `tasks` is {}; leave at least one task of a step to the problems",
             settings.tasks
         )
-    } else if !settings.workloads.is_empty() {
-        "and `workloads` names sizes, which fresh nests do not have; leave one of them out"
+    } else if settings.names_sizes() {
+        "and `workloads` names sizes, which fresh nests do not have; leave one of them out, or set `workloads = [\"first\"]`"
             .to_owned()
     } else {
         return Ok(());

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use flopsmith_archive::mix::Mix;
 use flopsmith_problem::prompt::Style;
+use flopsmith_protocol::FIRST_WORKLOAD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -50,8 +51,9 @@ pub struct Settings {
     /// 2021, and the others are divided evenly). Default: `uniform`.
     #[serde(skip_serializing_if = "is_uniform")]
     pub mix: Mix,
-    /// Names of the workloads at which programs are timed; not set means all of the problem. The speed of a program is the
-    /// geometric mean over them, and speeds of different selections are not comparable.
+    /// Names of the workloads at which programs are timed; not set means all of the problem. `["first"]` stands for the
+    /// first workload of each problem, whatever its name is. The speed of a program is the geometric mean over them, and
+    /// speeds of different selections are not comparable.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<String>,
     /// Seed of everything that is random in the run, except the verifier's secrets.
@@ -196,6 +198,15 @@ impl Settings {
     /// True if tasks of training steps have fresh random loop nests.
     pub fn has_fresh(&self) -> bool {
         self.is_stream() || self.random > 0
+    }
+
+    /// True if `workloads` chooses other sizes than the first one of each problem. A fresh nest has one size.
+    pub fn names_sizes(&self) -> bool {
+        match self.workloads.as_slice() {
+            [] => false,
+            [one] => one != FIRST_WORKLOAD,
+            _ => true,
+        }
     }
 
     /// Number of tasks with fresh nests among so many tasks of a training step.

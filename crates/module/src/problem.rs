@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use flopsmith_protocol::text;
+use flopsmith_protocol::{FIRST_WORKLOAD, text};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -162,6 +162,11 @@ impl Problem {
                     workload.name
                 )));
             }
+            if workload.name == FIRST_WORKLOAD {
+                return Err(wrong(format!(
+                    "the name `{FIRST_WORKLOAD}` of a workload stands for the first workload of each problem; choose another name"
+                )));
+            }
             let plain = |v: &serde_json::Value| v.is_number() || v.is_boolean() || v.is_string();
             if let Some((name, _)) = workload.constants.iter().find(|(_, v)| !plain(v)) {
                 return Err(wrong(format!(
@@ -283,6 +288,7 @@ source = "KernelBench"
         for (from, to, part) in [
             ("\"module\"", "\"kernel\"", "kind"),
             ("\"small\"", "\"\"", "workload"),
+            ("\"small\"", "\"first\"", "choose another name"),
             ("N = 4", "N = [4]", "`N`"),
             ("level = 1", "level = 9", "level"),
             ("absolute = 1e-4", "absolute = 7.0", "float32"),

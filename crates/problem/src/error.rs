@@ -38,7 +38,7 @@ pub enum Error {
         known: Vec<String>,
     },
     /// A selection that names a workload twice.
-    #[error("the workload `{name}` is named twice: name each once")]
+    #[error("the workload `{name}` is named twice, by its name or as `first`: name each once")]
     WorkloadTwice {
         /// The name.
         name: String,

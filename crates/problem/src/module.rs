@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use flopsmith_protocol::{ProblemFiles, ProblemId, Technique, TechniqueSet, text};
+use flopsmith_protocol::{
+    FIRST_WORKLOAD, ProblemFiles, ProblemId, Technique, TechniqueSet, text,
+};
 use serde::Deserialize;
 
 use crate::error::Error;
@@ -126,10 +128,16 @@ fn wrong(path: &Path, mistake: String) -> Error {
 fn parsed(definition: &str, path: &Path) -> Result<Module, Error> {
     let module: Module =
         toml::from_str(definition).map_err(|e| wrong(path, e.message().trim().to_owned()))?;
-    match module.workloads.is_empty() {
-        true => Err(wrong(path, "there is no `[[workload]]`".into())),
-        false => Ok(module),
+    if module.workloads.is_empty() {
+        return Err(wrong(path, "there is no `[[workload]]`".into()));
     }
+    if module.workloads.iter().any(|w| w.name == FIRST_WORKLOAD) {
+        let mistake = format!(
+            "the name `{FIRST_WORKLOAD}` of a workload stands for the first workload of each problem: choose another name"
+        );
+        return Err(wrong(path, mistake));
+    }
+    Ok(module)
 }
 
 fn of_module(
@@ -352,6 +360,7 @@ mod tests {
         assert_eq!(narrow.workloads.len(), 1);
         assert_ne!(narrow.digest, whole.digest);
         assert!(whole.select(&["broad"]).is_err());
+        assert_eq!(whole.select(&["first"]).unwrap(), whole.only_first());
         let text = prompt::full(&narrow, narrow.techniques, None);
         assert!(
             text.contains("narrow (COLUMNS = 100, ROWS = 12000)"),

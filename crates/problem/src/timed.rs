@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use flopsmith_protocol::FIRST_WORKLOAD;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use toml::Spanned;
@@ -162,6 +163,12 @@ fn workload(check: &mut Check<'_>, table: &Table) -> Workload {
                 None => check.wrong(value, permitted(&format!("`{words}`"))),
             },
             (CACHES, Setting::Number(number)) => check.wrong(value, permitted(&number.to_string())),
+            (NAME, Setting::Words(words)) if words == FIRST_WORKLOAD => check.wrong(
+                value,
+                format!(
+                    "`name` in [timed] is `{FIRST_WORKLOAD}`, which stands for the first workload of each problem: choose another name"
+                ),
+            ),
             (NAME, Setting::Words(words)) if is_name(words) => name = Some(words.clone()),
             (NAME, Setting::Words(words)) => check.wrong(
                 value,

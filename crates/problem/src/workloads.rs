@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use flopsmith_protocol::FIRST_WORKLOAD;
+
 use crate::error::Error;
 use crate::load::digest;
 use crate::{Caches, Params, Problem, nearest};
@@ -87,19 +89,23 @@ impl Problem {
 
     /// The problem with the workloads of these names only, in the definition's order; with all of them if no name is
     /// given. Numbers of different selections are not comparable, so a selection has another digest, unless it is the
-    /// whole.
+    /// whole. [`FIRST_WORKLOAD`] stands for the name of the first one, so both give the same digest.
     ///
     /// # Errors
-    /// [`Error::NoWorkload`] for a name that no workload has, [`Error::WorkloadTwice`] for one that is given twice.
+    /// [`Error::NoWorkload`] for a name that no workload has, [`Error::WorkloadTwice`] for a workload that is named twice.
     pub fn select<S: AsRef<str>>(&self, names: &[S]) -> Result<Problem, Error> {
         let mut wanted: BTreeSet<&str> = BTreeSet::new();
         for name in names.iter().map(AsRef::as_ref) {
             let known = || self.workloads.iter().map(|w| w.name.as_str());
+            let name = match name {
+                FIRST_WORKLOAD => known().next().unwrap_or(name),
+                name => name,
+            };
             if !known().any(|other| other == name) {
                 return Err(Error::NoWorkload {
                     problem: self.id.clone(),
                     name: name.to_owned(),
-                    near: nearest(name, known()).map(str::to_owned),
+                    near: nearest(name, known().chain([FIRST_WORKLOAD])).map(str::to_owned),
                     known: known().map(str::to_owned).collect(),
                 });
             }

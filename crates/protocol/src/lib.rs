@@ -42,4 +42,4 @@ pub use outcome::{
 };
 pub use run::{ModelFile, ProblemFiles, RunSpec, Session};
 pub use technique::{Technique, TechniqueSet};
-pub use workload::{AtWorkload, WorkloadMeasurement, geometric};
+pub use workload::{AtWorkload, FIRST_WORKLOAD, WorkloadMeasurement, geometric};

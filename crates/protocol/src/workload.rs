@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::{Certificate, Interval, Measurement, StopReason};
 
+/// The name that stands for each problem's first workload where workloads are chosen. No workload has it.
+pub const FIRST_WORKLOAD: &str = "first";
+
 /// The speed of a verified program at one workload of a problem that has several: the fields of a [`Measurement`] for the
 /// calls of this workload alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -370,7 +370,7 @@ pub fn settle_pool(settings: &mut Settings) -> Result<()> {
 fn settle_problems(settings: &mut Settings) -> Result<()> {
     if settings.is_stream() {
         // The file was checked, but the command line may have added workloads.
-        if !settings.workloads.is_empty() {
+        if settings.names_sizes() {
             return Err(usage(
                 "a workload is named beside `suite = \"random\"`, and each of its nests has one size; leave out --workload and `workloads`",
             ));
@@ -378,9 +378,9 @@ fn settle_problems(settings: &mut Settings) -> Result<()> {
         settings.hold_out_forms = forms(&problems_of(settings)?);
         return Ok(());
     }
-    if settings.random > 0 && !settings.workloads.is_empty() {
+    if settings.random > 0 && settings.names_sizes() {
         return Err(usage(
-            "a workload is named beside `random`, and fresh nests have one size; leave out --workload and `workloads`, or `random`",
+            "a workload is named beside `random`, and fresh nests have one size; name `first`, which every problem has, or leave out --workload and `workloads`, or `random`",
         ));
     }
     let held_out = settings.hold_out.iter().map(|name| held_out(name));
@@ -779,5 +779,47 @@ mod tests {
         let error = settle(&mut settings).unwrap_err();
         assert!(error.is::<crate::console::Usage>(), "{error:#}");
         assert!(error.to_string().contains("has one size"), "{error:#}");
+        settings.workloads = vec!["first".into(), "first".into()];
+        assert!(settle(&mut settings).is_err());
+    }
+
+    #[test]
+    fn the_first_workload_of_each_problem_is_chosen_also_beside_random_nests() {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let path = |name: &str| problems.join(name).display().to_string();
+        let mut settings = Settings {
+            problem: String::new(),
+            problems: ["dgemm", "dot", "modules/softmax"].map(path).to_vec(),
+            ..Settings::default()
+        };
+        let whole = problems_of(&settings).unwrap();
+        settings.workloads = vec!["first".into()];
+        settle(&mut settings).unwrap();
+        let chosen = problems_of(&settings).unwrap();
+        for (whole, chosen) in whole.iter().zip(&chosen) {
+            assert!(whole.workloads.len() > 1, "{}", whole.id);
+            assert_eq!(chosen.workloads, whole.workloads[..1], "{}", whole.id);
+            assert_eq!(chosen.digest, whole.only_first().digest);
+            // A worker has the problem from the announcement of the run.
+            let there = of_files(whole.files(), &settings).unwrap();
+            assert_eq!(there.digest, chosen.digest);
+        }
+        settings.problems.pop();
+        settings.random = 1;
+        settle(&mut settings).unwrap();
+        settings.workloads = vec!["n=256".into()];
+        let error = settle(&mut settings).unwrap_err();
+        assert!(error.is::<crate::console::Usage>(), "{error:#}");
+        assert!(error.to_string().contains("name `first`"), "{error:#}");
+        // A nest has one size, so the choice leaves it as it is.
+        let mut stream = Settings {
+            problem: String::new(),
+            suite: "random".into(),
+            ..Settings::default()
+        };
+        let all = problems_of(&stream).unwrap();
+        stream.workloads = vec!["first".into()];
+        settle(&mut stream).unwrap();
+        assert_eq!(problems_of(&stream).unwrap(), all);
     }
 }

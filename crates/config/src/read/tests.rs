@@ -293,6 +293,18 @@ fn every_problem_has_as_many_tasks_of_an_evaluation_as_the_others() {
 }
 
 #[test]
+fn the_first_workload_of_each_problem_may_be_chosen_beside_fresh_nests() {
+    for text in [
+        "problems = [\"lu\", \"dot\"]\nrandom = 1\nworkloads = [\"first\"]\n[generator]\nprompt = \"nest\"\n",
+        "suite = \"random\"\nworkloads = [\"first\"]\n[generator]\nprompt = \"nest\"\n",
+    ] {
+        let settings = parse(text, "x.toml", &[]).expect("usable");
+        assert_eq!(settings.workloads, ["first"]);
+        assert!(!settings.names_sizes());
+    }
+}
+
+#[test]
 fn problems_that_contradict_each_other_are_refused_by_name() {
     for (text, parts) in [
         (
@@ -330,6 +342,10 @@ fn problems_that_contradict_each_other_are_refused_by_name() {
         (
             "suite = \"random\"\nmix = \"learning_progress\"\n",
             ["line 2", "each of its nests has one task"],
+        ),
+        (
+            "suite = \"random\"\nworkloads = [\"first\", \"n=8\"]\n",
+            ["line 2", "each of its nests has one size"],
         ),
         (
             "suite = \"random\"\n[generator]\nprompt = \"compact\"\n",

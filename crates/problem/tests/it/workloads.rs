@@ -96,6 +96,10 @@ fn mistakes_of_workloads_have_lines() {
         ("[[timed]]\nn = 8\nname = 3\n", "`name` in [timed] is 3"),
         ("[[timed]]\nn = 8\nname = \"\"\n", "1 to 60 characters"),
         ("[[timed]]\nn = 8\nname = \" a\"\n", "no space at its ends"),
+        (
+            "[[timed]]\nn = 8\nname = \"first\"\n",
+            "`first`, which stands for the first workload of each problem: choose another name",
+        ),
         ("[[timed]]\nn = 8\nnam = \"a\"\n", "did you mean `name`?"),
         (
             "[[timed]]\nn = 8\n[[timed]]\nn = 9\ncaches = \"hot\"\n",
@@ -172,6 +176,30 @@ fn a_workload_that_is_not_there_is_reported_with_the_nearest_name() {
         .unwrap_err()
         .to_string();
     assert!(twice.contains("`n=256` is named twice"), "{twice}");
+    let near = shipped().select(&["frist"]).unwrap_err().to_string();
+    assert!(near.contains("did you mean `first`?"), "{near}");
+}
+
+#[test]
+fn first_stands_for_the_first_workload_whatever_its_name_is() {
+    let whole = shipped();
+    assert_eq!(whole.select(&["first"]).unwrap(), whole.only_first());
+    assert_eq!(
+        whole.select(&["first", "n=1024"]).unwrap(),
+        whole.select(&["n=1024", "n=256"]).unwrap()
+    );
+    for twice in [["first", "first"], ["first", "n=256"], ["n=256", "first"]] {
+        let error = whole.select(&twice).unwrap_err().to_string();
+        assert!(
+            error.contains("`n=256` is named twice, by its name or as `first`"),
+            "{error}"
+        );
+    }
+    // The first one of a selection is that of the selection.
+    let larger = whole.select(&["n=512", "n=1024"]).unwrap();
+    assert_eq!(names(&larger.select(&["first"]).unwrap()), ["n=512"]);
+    let single = with("[timed]\nn = 256\n").unwrap();
+    assert_eq!(single.select(&["first"]).unwrap(), single);
 }
 
 #[test]

@@ -44,10 +44,7 @@ train: build ## train the starter model to write fast matrix multiplication (ten
 # The evaluation takes minutes and continues where it was interrupted; it lies in the run's folder.
 train-suite: build ## train models/nests on twelve problems and fresh random nests, and evaluate eight held-out problems before and after (half an hour; first make starter-nests)
 	@test -f models/nests/model.safetensors || { echo "there is no model in models/nests; run make starter-nests first" >&2; exit 2; }
-	@$(FLOPSMITH) train examples/train-suite.toml $(ARGS)
-	@run=$$(ls -td runs/train-suite-*/ | head -n 1) && held=$$(sed -n '/^hold_out = \[/,/^\]/p' examples/train-suite.toml | grep -o '"[a-z0-9_]*"' | tr -d '"' | sed 's/^/--problem /') \
-	  && $(FLOPSMITH) eval before=models/nests after="$${run}model" $$held --prompt nest --max-tokens 640 --output "$${run}held-out" \
-	  && $(FLOPSMITH) eval compare "$${run}held-out#before" "$${run}held-out#after"
+	@scripts/train-suite.sh $(ARGS)
 
 search: build ## the same machinery without a model: the fastest verified dgemm of 256 x 256 matrices in five minutes, on stdout
 	@$(FLOPSMITH) search --problem dgemm --workload n=256 $(ARGS)

@@ -137,19 +137,22 @@ pub fn report(folder: &Path) -> String {
     format!("{} report {}", program(), path(folder))
 }
 
-/// The command that evaluates a model before and after its training on problems that it was not trained on, with prompts of
-/// the training's style.
-pub fn evaluate(before: &Path, after: &Path, problems: &[String], prompt: Prompt) -> String {
+/// The command that evaluates a model before and after its training on the problems that the training held out, with prompts
+/// of its style and at its workloads.
+pub fn evaluate(before: &Path, after: &Path, settings: &Settings) -> String {
     let mut line = format!(
         "{} eval {} {}",
         program(),
         quoted(&format!("before={}", before.display())),
         quoted(&format!("after={}", after.display()))
     );
-    for name in problems {
+    for name in &settings.hold_out {
         line.push_str(&format!(" --problem {}", quoted(name)));
     }
-    if prompt == Prompt::Nest {
+    for name in &settings.workloads {
+        line.push_str(&format!(" --workload {}", quoted(name)));
+    }
+    if settings.generator.prompt == Prompt::Nest {
         line.push_str(" --prompt nest");
     }
     line
@@ -278,19 +281,24 @@ mod tests {
             bench(Path::new("runs/a"), &settings, Some(&dot)),
             typed("bench runs/a/best/dot.c --problem dot")
         );
-        let held_out = ["lu".to_owned(), "my problems/x".to_owned()];
+    }
+
+    #[test]
+    fn held_out_problems_are_evaluated_as_the_model_was_trained() {
+        let mut settings = Settings {
+            hold_out: vec!["lu".into(), "my problems/x".into()],
+            ..Settings::default()
+        };
+        settings.generator.prompt = Prompt::Compact;
+        let line = |settings: &Settings| evaluate(Path::new("m"), Path::new("n"), settings);
+        let at_all = typed("eval before=m after=n --problem lu --problem 'my problems/x'");
+        assert_eq!(line(&settings), at_all);
+        settings.workloads = vec!["first".into()];
+        assert_eq!(line(&settings), format!("{at_all} --workload first"));
+        settings.generator.prompt = Prompt::Nest;
         assert_eq!(
-            evaluate(
-                Path::new("m"),
-                Path::new("runs/a/model"),
-                &held_out,
-                Prompt::Compact
-            ),
-            typed("eval before=m after=runs/a/model --problem lu --problem 'my problems/x'")
-        );
-        assert_eq!(
-            evaluate(Path::new("m"), Path::new("n"), &held_out[..1], Prompt::Nest),
-            typed("eval before=m after=n --problem lu --prompt nest")
+            line(&settings),
+            format!("{at_all} --workload first --prompt nest")
         );
     }
 

@@ -22,7 +22,7 @@ use flopsmith_run::{durations, endpoint, evaluator, paths, results, run, shell, 
 use crate::args::{Format, Search};
 use crate::exit;
 
-use super::train::{code, finish, refuse_with_resume};
+use super::train::{code, finish, object, refuse_with_resume};
 
 mod space;
 
@@ -157,7 +157,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
         (Some(_), None) => {}
     }
     if args.run.format == Format::Json {
-        data(&serde_json::to_string(&ended.summary)?);
+        data(&object(&ended.summary, &path)?);
     }
     Ok(ExitCode::from(code))
 }

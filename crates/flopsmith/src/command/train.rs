@@ -18,6 +18,7 @@ use flopsmith_run::run::{self, Ended, Plan};
 use flopsmith_run::summary::{Best, Summary};
 use flopsmith_run::view::{self, Log};
 use flopsmith_run::{console, durations, endpoint, evaluator, expected, export, paths, shell};
+use serde::Serialize;
 
 use crate::args::{Format, Train};
 use crate::exit;
@@ -85,15 +86,28 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
             (folder, settings)
         }
     };
-    let resume = shell::resume_train(&args.config, &folder.path);
+    let path = folder.path.clone();
+    let resume = shell::resume_train(&args.config, &path);
     let ended = finish(Job::Train, settings, folder, log, &resume, wait)?;
     if let Some(words) = &ended.fruitless {
         say(&format!("error: {words}"));
     }
     if args.run.format == Format::Json {
-        data(&serde_json::to_string(&ended.summary)?);
+        data(&object(&ended.summary, &path)?);
     }
     Ok(ExitCode::from(code_of_programs(&ended)))
+}
+
+/// The object on the last line of stdout: the summary of a run, and as `folder` the run's folder.
+pub fn object(summary: &Summary, folder: &Path) -> Result<String> {
+    #[derive(Serialize)]
+    struct Object<'a> {
+        #[serde(flatten)]
+        summary: &'a Summary,
+        folder: String,
+    }
+    let folder = folder.display().to_string();
+    Ok(serde_json::to_string(&Object { summary, folder })?)
 }
 
 /// Refuses flags that would change the settings of a resumed run, instead of ignoring them.
@@ -306,9 +320,7 @@ pub fn finish(
         }
         if trained && !bench_settings.hold_out.is_empty() {
             let initial = paths::model(&bench_settings.generator.model);
-            let held_out = &bench_settings.hold_out;
-            let prompt = bench_settings.generator.prompt;
-            let held_out = shell::evaluate(&initial, &model, held_out, prompt);
+            let held_out = shell::evaluate(&initial, &model, &bench_settings);
             say(&format!("held out     {held_out}"));
         }
     }

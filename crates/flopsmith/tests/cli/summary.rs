@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::{assert_keys, outcomes};
 
-/// The keys of every summary, in the order of [`flopsmith_run::summary::Summary`].
+/// The keys of every summary, in the order of [`flopsmith_run::summary::Summary`], and the run's folder.
 const KEYS: &str = "run steps seconds spent_seconds start end search_correct_rate best roofline roof_vector_bits peak_gflops \
     peak_threads reference_gflops openblas_gflops openblas_core openblas_version corpus_best_gflops coverage coverage_unconfirmed qd_score outcomes \
     judged_programs correct_programs refusals fruitless_steps unreadable_outcomes infrastructure_errors dead_letters \
-    skipped_updates share_of_time quarantine_seconds disturbed peak_memory_bytes finished";
+    skipped_updates share_of_time quarantine_seconds disturbed peak_memory_bytes finished folder";
 
 /// The keys of every best program.
 const BEST: &str = "gflops ratio_to_reference interval techniques vector_bits source measured_again step attestation \
@@ -45,6 +45,9 @@ pub fn is_whole(summary: &Value, folder: &Path) {
     }
     let name = folder.file_name().unwrap().to_str().unwrap();
     assert_eq!(summary["run"], name);
+    let named = Path::new(summary["folder"].as_str().unwrap());
+    let own = folder.canonicalize().unwrap();
+    assert_eq!(named.canonicalize().unwrap(), own);
     assert!(count(summary, "steps") >= 1);
     let seconds = number(summary, "seconds");
     assert!(seconds > 0.1 && seconds < 86_400.0, "{seconds}");

@@ -323,7 +323,7 @@ fn same_settings(a: &Named, b: &Named) -> Result<()> {
     )))
 }
 
-/// Refuses a problem whose definition, permitted techniques or machine differ.
+/// Refuses a problem whose definition, shown program, permitted techniques or machine differ.
 fn same_problem(
     a: &Named,
     b: &Named,
@@ -341,6 +341,9 @@ fn same_problem(
     };
     if ours.digest != theirs.digest {
         return refuse("its definition, or the choice of its workloads, is another one".into());
+    }
+    if ours.program != theirs.program {
+        return refuse("the models were to optimise different programs (--program)".into());
     }
     if ours.permitted != theirs.permitted {
         return refuse(format!(

@@ -122,6 +122,9 @@ pub struct OfProblem {
     /// Why no prompt of the evaluation states it, so that models that read prompts are not asked about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unstated: Option<String>,
+    /// Digest of the program that models are to optimise; none where that is the problem's reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Digest>,
 }
 
 /// The content of an evaluation's folder.
@@ -494,6 +497,7 @@ pub(crate) mod tests {
                 digest,
                 permitted: TechniqueSet::all(),
                 unstated: None,
+                program: None,
             }],
             task: Task::Write,
             prompt: Prompt::Auto,
@@ -644,6 +648,9 @@ pub(crate) mod tests {
             "{words}"
         );
         assert!(!words.contains("top_p"), "{words}");
+        let mut other = config();
+        other.problems[0].program = Some(Digest::of(b"int x;"));
+        assert!(said(&other).contains("`problems`"), "{}", said(&other));
         std::fs::write(path.join(CONFIG), "{}").unwrap();
         assert!(
             said(&config()).contains("no configuration"),

@@ -25,12 +25,14 @@ mod page;
 mod pareval;
 #[cfg(feature = "torch")]
 mod policy;
+pub mod programs;
 mod prompts;
 mod results;
 mod samples;
 pub mod schedules;
 mod tell;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +51,7 @@ use serde::{Deserialize, Serialize};
 use answer::Answer;
 use folder::{Config, Folder, OfModel, OfProblem};
 use model::{Kind, Model};
+use programs::Program;
 pub use results::{Group, Judged, Number, Results};
 
 /// How results are printed.
@@ -70,7 +73,7 @@ pub enum Format {
 pub enum Task {
     /// Write a program from the problem's description.
     Write,
-    /// Write a faster program than the problem's reference, which the prompt shows.
+    /// Write a faster program than the one that the prompt shows: a given one, or the problem's reference.
     Optimise,
 }
 
@@ -108,6 +111,8 @@ pub struct Order {
     pub seed: u64,
     /// The task.
     pub task: Task,
+    /// The programs to be optimised, by the names of their problems; a problem without one shows its reference.
+    pub programs: BTreeMap<String, Program>,
     /// The style of the prompts.
     pub prompt: Prompt,
     /// The techniques that programs may use; if there are none, those of the problem, for kernels without OpenMP on one
@@ -338,6 +343,7 @@ fn config(order: &Order, given: &[Vec<Answer>]) -> Result<Config> {
         digest: problem.digest.clone(),
         permitted: order.permitted(problem),
         unstated,
+        program: order.programs.get(problem.id.as_str()).map(Program::digest),
     });
     Ok(Config {
         format: folder::FORMAT.to_owned(),

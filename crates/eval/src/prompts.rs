@@ -1,11 +1,11 @@
 //! Prompts of language models.
 
 use anyhow::Result;
+use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
-use flopsmith_problem::{Language, Problem};
 use flopsmith_run::console::usage;
 
-use crate::{Order, Prompt, Task};
+use crate::{Order, Prompt, Task, programs};
 
 /// Why no prompt of the asked style states a problem; none if one does.
 pub fn unstated(order: &Order, problem: &Problem) -> Option<String> {
@@ -29,13 +29,12 @@ pub fn prompt_for(order: &Order, problem: &Problem, style: Style) -> Result<Stri
     Ok(match order.task {
         Task::Write => text,
         Task::Optimise => {
-            // References of kernels are in C, whatever the language of the answers.
-            let language = match problem.module {
-                None => Language::C,
-                Some(_) => Language::Python,
+            let (source, language) = match order.programs.get(problem.id.as_str()) {
+                Some(given) => (&given.source, given.language),
+                None => (&problem.reference_source, programs::of_reference(problem)),
             };
             let fence = style.is_chat().then(|| language.fence());
-            prompt::improve(&text, &problem.reference_source, fence)
+            prompt::improve(&text, source, fence)
         }
     })
 }
@@ -43,15 +42,18 @@ pub fn prompt_for(order: &Order, problem: &Problem, style: Style) -> Result<Stri
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use std::collections::BTreeMap;
     use std::path::{Path, PathBuf};
     use std::time::Duration;
 
     use flopsmith_config::{Device, Dtype};
     use flopsmith_measure::Purpose;
+    use flopsmith_problem::Language;
     use flopsmith_protocol::Sampling;
 
     use super::*;
     use crate::Format;
+    use crate::programs::Program;
 
     fn order(task: Task, prompt: Prompt) -> Order {
         Order {
@@ -69,6 +71,7 @@ mod tests {
             },
             seed: 1,
             task,
+            programs: BTreeMap::new(),
             prompt,
             permitted: None,
             threads: vec![1],
@@ -105,6 +108,29 @@ mod tests {
             assert!(shown.contains(problem.reference_source.trim()), "{shown}");
             assert_eq!(shown.contains("```"), fence.is_some(), "{shown}");
             assert!(shown.contains(fence.unwrap_or("// fast:")), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_given_program_is_shown_in_place_of_the_reference() {
+        let dgemm = Problem::load(&folder("dgemm")).unwrap();
+        let dot = Problem::load(&folder("dot")).unwrap();
+        let mut order = order(Task::Optimise, Prompt::Auto);
+        let given = Program {
+            source: "void dgemm() { /* mine */ }\n".into(),
+            language: Language::Cxx,
+        };
+        order.programs.insert("dgemm".into(), given);
+        for (style, before) in [
+            (Style::Compact, "// slow:\n"),
+            (Style::Full, "```cpp\n"),
+        ] {
+            let shown = prompt_for(&order, &dgemm, style).unwrap();
+            let mine = format!("{before}void dgemm() {{ /* mine */ }}\n");
+            assert!(shown.contains(&mine), "{shown}");
+            assert!(!shown.contains(dgemm.reference_source.trim()), "{shown}");
+            let other = prompt_for(&order, &dot, style).unwrap();
+            assert!(other.contains(dot.reference_source.trim()), "{other}");
         }
     }
 

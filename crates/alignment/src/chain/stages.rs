@@ -382,6 +382,7 @@ impl Work<'_> {
                     Asked::Write => Task::Write,
                     Asked::Optimise => Task::Optimise,
                 },
+                programs: BTreeMap::new(),
                 prompt: match recipe.prompt() {
                     flopsmith_config::Prompt::Full => Prompt::Full,
                     flopsmith_config::Prompt::Nest => Prompt::Nest,

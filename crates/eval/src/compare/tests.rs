@@ -106,6 +106,9 @@ fn evaluations_that_do_not_compare_are_refused() {
     };
     let words = said(&|config| config.task = crate::Task::Optimise);
     assert!(words.contains("differ in task"), "{words}");
+    let shown = Some(flopsmith_protocol::Digest::of(b"int x;"));
+    let words = said(&|config| config.problems[0].program = shown.clone());
+    assert!(words.contains("optimise different programs"), "{words}");
     let words = said(&|config| config.threads = vec![2]);
     assert!(words.contains("numbers of threads"), "{words}");
     let words = said(&|config| config.problems[0].problem = "other".into());

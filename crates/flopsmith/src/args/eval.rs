@@ -17,6 +17,7 @@ Examples:
   flopsmith eval before=models/starter after=runs/NAME schedule --problem dgemm
   flopsmith eval answers.jsonl --suite polybench --threads 1,2 --format markdown > table.md
   flopsmith eval models/chat --suite all --task optimise --samples 50 --k 1,10,50
+  flopsmith eval models/chat --problem dgemm --task optimise --program mine.c
   flopsmith eval endpoint:http://127.0.0.1:8000/v1#MODEL --problem dgemm --max-tokens 4096
   flopsmith eval gpt=endpoint:gpt.toml models/starter --suite polybench
   flopsmith eval compare evaluation#before evaluation#after
@@ -78,9 +79,13 @@ pub struct Eval {
     #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     pub seed: u64,
     /// Ask language models for a program from the problem's description (write), or for a faster program than the
-    /// problem's plain reference, which the prompt shows (optimise).
+    /// problem's plain reference or that of --program, which the prompt shows (optimise).
     #[arg(long, value_enum, default_value = "write")]
     pub task: Task,
+    /// With --task optimise, show this program instead of the problem's plain reference: FILE where one problem is evaluated,
+    /// PROBLEM=FILE where several are; may be repeated. Speedups are over the reference all the same.
+    #[arg(long = "program", value_name = "[PROBLEM=]FILE")]
+    pub programs: Vec<String>,
     /// Style of the prompts of language models.
     #[arg(long, value_enum, default_value = "auto")]
     pub prompt: Prompt,

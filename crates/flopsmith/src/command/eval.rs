@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use flopsmith_bench::threads;
 use flopsmith_eval::model::Model;
-use flopsmith_eval::{Order, compare};
+use flopsmith_eval::{Order, compare, programs};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::Sampling;
 use flopsmith_run::console::{say, usage};
@@ -27,6 +27,7 @@ pub fn run(args: &Eval) -> Result<ExitCode> {
             say(&warning);
         }
     }
+    let programs = programs::read(&args.programs, &problems, args.task)?;
     let order = Order {
         models,
         problems,
@@ -37,6 +38,7 @@ pub fn run(args: &Eval) -> Result<ExitCode> {
         sampling: sampling(args.temperature, args.top_p, args.max_tokens)?,
         seed: args.seed,
         task: args.task,
+        programs,
         prompt: args.prompt,
         permitted: super::problem::named(args.permit.as_deref())?,
         threads,

@@ -40,6 +40,42 @@ fn a_model_that_optimises_is_shown_the_plain_reference() {
 }
 
 #[test]
+fn a_model_is_shown_the_program_that_it_is_to_optimise() {
+    on_one_core();
+    let server = ScriptedEndpoint::start(|_| Act::streamed(&fenced(GOOD), (100, 50))).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let model = format!("endpoint:{}#org/chat", server.url());
+    let file = place.path().join("mine.c");
+    std::fs::write(&file, SLOW).unwrap();
+    let file = file.to_str().unwrap();
+    let ask = |task: &str, program: &str| {
+        let one = [model.as_str(), "--problem", "dgemm", "--samples", "1"];
+        let shown = ["--task", task, "--program", program];
+        eval(place.path(), &[&one[..], &shown[..]].concat())
+    };
+    let output = ask("write", file);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let named = format!("dgemm={file}");
+    let output = ask("optimise", &named);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let answers = objects(&place.path().join("out/samples.jsonl"));
+    let prompt = answers[0]["prompt"].as_str().unwrap();
+    assert!(prompt.contains(SLOW.trim()), "{prompt}");
+    // The only problem need not be named, and the evaluation goes on with the same program only.
+    let output = ask("optimise", file);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(server.asked().len(), 1);
+    std::fs::write(file, GOOD).unwrap();
+    let output = ask("optimise", &named);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("differs in `problems`"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn a_problem_that_no_prompt_states_is_named_and_the_others_are_evaluated() {
     on_one_core();
     let server = ScriptedEndpoint::start(|_| Act::streamed(GOOD, (100, 50))).unwrap();

@@ -41,7 +41,7 @@ docs: ## build the documentation site in target/site (the first run builds mdboo
 train: build ## train the starter model to write fast matrix multiplication (ten minutes; ARGS="--resume" continues)
 	@$(FLOPSMITH) train examples/dgemm.toml $(ARGS)
 
-# The evaluation takes minutes and continues where it was interrupted; it lies in the run's folder.
+# The evaluation takes minutes, lies in the run's folder, and continues where it was interrupted (ARGS="--resume").
 train-suite: build ## train models/nests on twelve problems and fresh random nests, and evaluate eight held-out problems before and after (half an hour; first make starter-nests)
 	@test -f models/nests/model.safetensors || { echo "there is no model in models/nests; run make starter-nests first" >&2; exit 2; }
 	@scripts/train-suite.sh $(ARGS)

@@ -201,7 +201,11 @@ mod tests {
                 &two[..],
                 "`dgemn` is not evaluated (did you mean `dgemm`?)",
             ),
-            (vec![format!("dsyrk={mine}")], &two[..1], "add its --problem"),
+            (
+                vec![format!("dsyrk={mine}")],
+                &two[..1],
+                "add its --problem",
+            ),
             (
                 vec![format!("dot={mine}"), format!("dot={mine}")],
                 &two[..],
@@ -210,7 +214,11 @@ mod tests {
             (vec![path("empty.c")], &two[..1], "is empty"),
             (vec![path("missing.c")], &two[..1], "cannot read"),
             (vec![path("mine.txt")], &two[..1], "c, cpp, cc, cxx, f90, f"),
-            (vec![mine.clone()], &["modules/softmax"][..], "ends in none of py"),
+            (
+                vec![mine.clone()],
+                &["modules/softmax"][..],
+                "ends in none of py",
+            ),
         ] {
             let said = found(&words, names).unwrap_err();
             assert!(said.contains(part), "{part}: {said}");

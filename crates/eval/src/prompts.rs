@@ -121,10 +121,7 @@ mod tests {
             language: Language::Cxx,
         };
         order.programs.insert("dgemm".into(), given);
-        for (style, before) in [
-            (Style::Compact, "// slow:\n"),
-            (Style::Full, "```cpp\n"),
-        ] {
+        for (style, before) in [(Style::Compact, "// slow:\n"), (Style::Full, "```cpp\n")] {
             let shown = prompt_for(&order, &dgemm, style).unwrap();
             let mine = format!("{before}void dgemm() {{ /* mine */ }}\n");
             assert!(shown.contains(&mine), "{shown}");

@@ -86,7 +86,7 @@ pub struct Best {
     pub call: Option<Clock>,
 }
 
-/// The object on the last line of stdout with `--format json`.
+/// The object on the last line of stdout with `--format json`, which also names the run's `folder`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The run.

@@ -198,12 +198,13 @@ async fn the_answers_of_the_policy_are_in_the_folder_of_the_run_with_their_promp
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
     let lines: Vec<AnswerLine> = lines.collect();
     assert_eq!(lines.len(), task.group_size as usize);
+    assert!(lines.iter().any(|line| !line.answer.is_empty()));
     for (line, rollout) in lines.iter().zip(&rollouts) {
         assert_eq!(line.task, task.id);
         assert_eq!(line.sample, rollout.candidate.sample);
         let prompt = texts.decode_with_specials(&rollout.prompt_tokens);
         assert_eq!(line.prompt, prompt.unwrap());
-        assert!(!line.prompt.is_empty() && !line.answer.is_empty());
+        assert!(!line.prompt.is_empty());
         assert_eq!(line.answer, texts.decode(&rollout.tokens).unwrap());
         assert_eq!(line.amount.output_tokens, rollout.tokens.len() as u64);
     }

@@ -96,6 +96,50 @@ impl Journal {
             source,
         })
     }
+
+    /// Length of the file, bytes.
+    pub fn length(&self) -> Result<u64, Error> {
+        let facts = self.file.metadata().map_err(|source| Error::File {
+            path: self.path.clone(),
+            source,
+        })?;
+        Ok(facts.len())
+    }
+
+    /// Removes the oldest lines, so that at most `most` bytes are left. If this process ends meanwhile, the file has all its
+    /// lines, or the newest.
+    pub fn shorten(&mut self, most: u64) -> Result<(), Error> {
+        self.file = newest(&self.path, most).map_err(|source| Error::File {
+            path: self.path.clone(),
+            source,
+        })?;
+        Ok(())
+    }
+}
+
+/// Replaces a file of lines by its last lines of at most `most` bytes, and opens it behind them.
+fn newest(path: &Path, most: u64) -> std::io::Result<File> {
+    let mut old = BufReader::new(File::open(path)?);
+    let length = old.get_ref().metadata()?.len();
+    if length > most {
+        old.seek(SeekFrom::Start(length - most))?;
+        // Its beginning is not there.
+        old.skip_until(b'\n')?;
+    }
+    let part = part(path);
+    let mut options = OpenOptions::new();
+    let options = options.create(true).truncate(true);
+    let mut new = options.read(true).write(true).open(&part)?;
+    std::io::copy(&mut old, &mut new)?;
+    std::fs::rename(&part, path)?;
+    Ok(new)
+}
+
+/// The path under which a new content of a file is written.
+fn part(path: &Path) -> PathBuf {
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    part.into()
 }
 
 /// Writes a JSON file atomically, so that no reader sees half of it.
@@ -111,8 +155,7 @@ pub(crate) fn write_atomically<T: Serialize>(path: &Path, value: &T) -> Result<(
 /// Writes a file, or replaces it: if this process ends meanwhile, the file has its old or its new content. A crash of the
 /// machine may lose both.
 pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
+    let part = part(path);
     std::fs::write(&part, bytes)?;
     std::fs::rename(&part, path)
 }
@@ -150,6 +193,21 @@ mod tests {
                 ends.push(std::fs::metadata(&path).expect("it is there").len() as usize);
             }
             let bytes = std::fs::read(&path).expect("it is there");
+            let most = cut as u64;
+            let shortened = folder.path().join("shortened.jsonl");
+            std::fs::write(&shortened, &bytes).expect("it is written");
+            let (mut journal, _) = Journal::open::<String>(shortened.clone()).expect("it opens");
+            journal.shorten(most).expect("it is shortened");
+            prop_assert!(journal.length().expect("it is there") <= most);
+            journal.write(&"end").expect("it is written");
+            let (_, newest) = Journal::open::<String>(shortened).expect("it opens");
+            let kept = newest.len() - 1;
+            prop_assert_eq!(&newest[..kept], &values[values.len() - kept..]);
+            prop_assert_eq!(&newest[kept], "end");
+            // A line that begins at the first byte goes with the one before it.
+            let starts = [0].into_iter().chain(ends.iter().copied()).take(values.len());
+            let fit = starts.filter(|start| bytes.len() - *start <= cut).count();
+            prop_assert!(kept + 1 >= fit);
             let cut = cut.min(bytes.len());
             std::fs::write(&path, &bytes[..cut]).expect("it is cut");
             let whole = ends.iter().filter(|end| **end <= cut).count();

@@ -15,6 +15,7 @@
 
 pub mod advantages;
 pub mod answer;
+pub mod answer_line;
 pub mod batches;
 pub mod best_answers;
 mod course;

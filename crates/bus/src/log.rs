@@ -302,12 +302,23 @@ impl<M: Message> LogReader<M> {
     /// All messages that are stored by now, in order.
     pub async fn replay(&mut self) -> Result<Vec<(u64, M)>> {
         let mut all = Vec::new();
-        while self.pending() > 0 {
-            if let Some(LogEntry::Message(sequence, message)) = self.step().await? {
-                all.push((sequence, message));
-            }
+        while let Some(entry) = self.stored().await? {
+            all.push(entry);
         }
         Ok(all)
+    }
+
+    /// The next of the messages that are stored by now, and its number in the stream; none if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] once the bus is drained.
+    pub async fn stored(&mut self) -> Result<Option<(u64, M)>> {
+        while self.pending() > 0 {
+            if let Some(LogEntry::Message(sequence, message)) = self.step().await? {
+                return Ok(Some((sequence, message)));
+            }
+        }
+        Ok(None)
     }
 
     /// Number of messages that are known to follow the last returned one. Zero means that the next message will be new.

@@ -36,7 +36,7 @@ pub struct Run {
     pub folder: PathBuf,
     /// Its outcomes.
     pub outcomes: Arc<Watched>,
-    /// The answers of its endpoint, if it has one.
+    /// The answers of its language model, if it has one.
     pub answers: Arc<Watched>,
     /// The steps of its learner, if it has one.
     pub training: Arc<Watched>,

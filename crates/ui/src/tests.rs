@@ -22,6 +22,7 @@ use tempfile::TempDir;
 use super::*;
 
 mod access;
+mod answers;
 mod attempts;
 mod nodes;
 mod reading;

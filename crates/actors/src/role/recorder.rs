@@ -1,15 +1,16 @@
 //! Recorder: the logs of a run → files of the run's folder, and the live view.
 //!
-//! `outcomes.jsonl` holds each outcome once, however often it was delivered; `metrics.jsonl` holds one line per step.
-//! Both are rebuilt from the logs, so a recorder that was killed continues where it stopped. The recorder leaves after
-//! all other roles; before it leaves, everything that is in the logs is in the files.
+//! `outcomes.jsonl` holds each outcome once, however often it was delivered; `metrics.jsonl` holds one line per step;
+//! `answers.jsonl` holds the newest answers of the run's own model. All are rebuilt from the logs, so a recorder that was
+//! killed continues where it stopped. The recorder leaves after all other roles; before it leaves, everything that is in
+//! the logs is in the files.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use flopsmith_bus::{DeadLetters, LogReader};
-use flopsmith_protocol::{MachineFacts, Outcome, PolicyPublished, StageChanged, subjects};
+use flopsmith_protocol::{MachineFacts, Outcome, PolicyPublished, Rollout, StageChanged, subjects};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -18,9 +19,14 @@ use crate::error::Error;
 use crate::node::Context;
 use crate::skipped;
 
+mod answers;
 mod book;
 mod folder;
 
+use answers::AnswerFile;
+#[cfg(feature = "torch")]
+pub use answers::detokenize;
+pub use answers::{Detokenize, Texts};
 pub use book::{Progress, Refused, SoFar, StepLine, step_lines};
 use folder::Files;
 pub use folder::{DeadLine, note_machine};
@@ -33,6 +39,7 @@ pub struct Recorder {
     context: Arc<Context>,
     progress: watch::Sender<Progress>,
     keep: Option<Keep>,
+    detokenize: Option<Detokenize>,
 }
 
 impl Recorder {
@@ -42,6 +49,7 @@ impl Recorder {
             context,
             progress,
             keep: None,
+            detokenize: None,
         }
     }
 
@@ -52,6 +60,12 @@ impl Recorder {
             keep: Some(keep),
             ..self
         }
+    }
+
+    /// Writes the answers of the run's own model by `detokenize`. Without it they stay in the log of rollouts alone.
+    #[must_use]
+    pub fn detokenizing(self, detokenize: Option<Detokenize>) -> Self {
+        Self { detokenize, ..self }
     }
 
     /// Writes the model of a version into the run's folder, if the settings ask for it.
@@ -95,7 +109,7 @@ pub mod files {
     pub const DEAD: &str = "dead_letters.jsonl";
     /// The requests to the run's endpoint: what each reserved, and how it ended.
     pub const REQUESTS: &str = "requests.jsonl";
-    /// The answers of the run's endpoint, with their prompts.
+    /// The answers of the run's endpoint or of its own model, with their prompts.
     pub const ANSWERS: &str = "answers.jsonl";
     /// The samples of the latest steps of a training through an endpoint, with their tokens.
     pub const DRAWS: &str = "draws.jsonl";
@@ -120,6 +134,8 @@ struct Places {
     changes: u64,
     machines: u64,
     dead: u64,
+    /// None if answers are not written.
+    rollouts: Option<u64>,
 }
 
 /// The logs that a recorder writes to files.
@@ -129,12 +145,18 @@ struct Logs {
     changes: LogReader<StageChanged>,
     machines: LogReader<MachineFacts>,
     dead: DeadLetters,
+    rollouts: Option<LogReader<Rollout>>,
 }
 
 impl Logs {
     async fn open(context: &Context, from: &Places) -> Result<Self, Error> {
         let (bus, run) = (&context.host.bus, &context.run);
+        let rollouts = match from.rollouts {
+            Some(place) => Some(bus.log(&subjects::rollout(run), place).await?),
+            None => None,
+        };
         Ok(Self {
+            rollouts,
             outcomes: bus.log(&subjects::outcome(run), from.outcomes).await?,
             versions: bus.log(&subjects::policy(run), from.versions).await?,
             changes: bus.log(&subjects::stage(run), from.changes).await?,
@@ -143,7 +165,17 @@ impl Logs {
         })
     }
 
-    /// Writes down everything that was there when the logs were opened.
+    /// The next rollout; never one if answers are not written.
+    async fn next_rollout(
+        rollouts: &mut Option<LogReader<Rollout>>,
+    ) -> Result<(u64, Rollout), Error> {
+        match rollouts {
+            Some(rollouts) => Ok(rollouts.next().await?),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Writes down everything but rollouts that was there when the logs were opened.
     async fn replay(
         &mut self,
         recorder: &Recorder,
@@ -207,7 +239,14 @@ impl Role for Recorder {
         let context = Arc::clone(&self.context);
         let draws_again = context.settings.rounds() > 0;
         let mut files = Files::open(&context.folder, context.run.clone(), draws_again)?;
-        let mut places = Places::default();
+        let detokenize = self.detokenize.clone();
+        let mut answers = detokenize
+            .map(|detokenize| AnswerFile::open(&context.folder, detokenize, answers::MOST))
+            .transpose()?;
+        let mut places = Places {
+            rollouts: answers.as_ref().map(AnswerFile::next),
+            ..Places::default()
+        };
         let mut logs = Logs::open(&context, &places).await?;
         logs.replay(self, &mut files, &mut places).await?;
         self.progress.send_replace(files.progress());
@@ -243,6 +282,13 @@ impl Role for Recorder {
                     files.dead_letter(&letter)?;
                     places.dead = letter.sequence + 1;
                 }
+                next = Logs::next_rollout(&mut logs.rollouts) => {
+                    let (sequence, rollout) = next?;
+                    if let Some(answers) = &mut answers {
+                        answers.note(sequence, &rollout)?;
+                        places.rollouts = Some(answers.next());
+                    }
+                }
                 () = stop.cancelled() => break,
             }
         }
@@ -251,6 +297,12 @@ impl Role for Recorder {
         let mut rest = Logs::open(&context, &places).await?;
         rest.replay(self, &mut files, &mut places).await?;
         self.progress.send_replace(files.progress());
+        // One by one: those of a long run may not fit into memory together.
+        if let (Some(rollouts), Some(answers)) = (&mut rest.rollouts, &mut answers) {
+            while let Some((sequence, rollout)) = rollouts.stored().await? {
+                answers.note(sequence, &rollout)?;
+            }
+        }
         Ok(())
     }
 

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use flopsmith_config::Generator;
 use flopsmith_endpoint::{
-    Account, Amount, Ask, Client, Entry, Error as Refusal, Event, Reason, Reply, Spending,
+    Account, Ask, Client, Entry, Error as Refusal, Event, Reason, Reply, Spending,
 };
 use flopsmith_problem::{Language, Problem, prompt};
 use flopsmith_protocol::{
     CandidateId, Exchange, Outcome, RawAnswer, Sampling, Task, TaskId, Verdict,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, Answers, Source, problem_of};
+use crate::answer_line::AnswerLine;
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::node::Context;
@@ -55,24 +55,6 @@ struct Text {
     finished: Option<bool>,
 }
 
-/// A line of `answers.jsonl`.
-#[derive(Debug, Serialize, Deserialize)]
-struct Kept {
-    /// The task, and the number of the sample.
-    task: TaskId,
-    sample: u32,
-    seed: u64,
-    prompt: String,
-    /// As the model wrote it.
-    answer: String,
-    /// False if the limit on its tokens cut it off; none if the server does not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    finished: Option<bool>,
-    /// The request that was answered.
-    #[serde(flatten)]
-    amount: Amount,
-}
-
 impl EndpointSource {
     /// A source of the run's endpoint, which goes on after the requests in the run's folder.
     ///
@@ -81,9 +63,9 @@ impl EndpointSource {
     pub fn open(context: &Arc<Context>) -> Result<Self, Error> {
         let (client, name) = client(context)?;
         let generator = &context.settings.generator;
-        let (file, kept) = Journal::open::<Kept>(context.folder.join(files::ANSWERS))?;
+        let (file, kept) = Journal::open::<AnswerLine>(context.folder.join(files::ANSWERS))?;
         let kept = kept.into_iter().map(|kept| {
-            let Kept {
+            let AnswerLine {
                 task,
                 sample,
                 answer: text,
@@ -279,14 +261,16 @@ impl Source for EndpointSource {
                         text: reply.text,
                         finished: reply.finished,
                     };
-                    let line = Kept {
+                    let line = AnswerLine {
                         task: tasks[place].id.clone(),
                         sample,
-                        seed: ask.seed,
+                        seed: Some(ask.seed),
                         prompt: ask.prompt,
                         answer: text.text.clone(),
+                        bytes: None,
                         finished: text.finished,
                         amount: reply.amount,
+                        rollout: None,
                     };
                     if let Err(error) = file.write(&line) {
                         failed = Some(error);

@@ -4,13 +4,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flopsmith_actors::answer::Source;
+use flopsmith_actors::answer_line::AnswerLine;
+use flopsmith_actors::role::generator::Generator;
+use flopsmith_actors::role::recorder::{Progress, Recorder, detokenize, files};
 use flopsmith_actors::source::policy::PolicySource;
 use flopsmith_config::Generator;
 use flopsmith_policy::{Device, Handle, Kind, Model, Tokenizer};
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{EliteHint, Exchange, Purpose, TechniqueSet};
+use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{EliteHint, Exchange, Purpose, Rollout, Task, TechniqueSet, subjects};
+use flopsmith_test_support::run_id;
+use tokio::sync::watch;
 
-use crate::World;
+use crate::{World, settings, soon, start};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -157,4 +163,49 @@ async fn an_exploration_sample_begins_as_its_parent_does() {
     let short = source.answer(&[&problem], &[task]).await.unwrap();
     let found = short[0][1].sampled.clone().unwrap();
     assert!(found.tokens.len() <= 4 && found.logprobs.iter().any(|p| *p != 0.0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answers_of_the_policy_are_in_the_folder_of_the_run_with_their_prompts() {
+    let world = World::new().await;
+    let context = world.context(settings());
+    let handle = starter();
+    let tokenizer = Arc::clone(handle.tokenizer());
+    let generator = &context.settings.generator;
+    let texts = Arc::clone(&tokenizer);
+    let source = PolicySource::new(handle, tokenizer, world.store.clone(), generator);
+    let task = Task {
+        tasks_in_step: 1,
+        ..crate::task(1, 0, Purpose::Search)
+    };
+    let queue = Queue::generate("policy").of(&run_id());
+    world.bus.publish(&queue, &task).await.unwrap();
+    let subject = subjects::rollout(&run_id());
+    let mut log = world.bus.log::<Rollout>(&subject, 0).await.unwrap();
+    let source = Box::new(source);
+    let working = start(Generator::new(Arc::clone(&context), source, "policy"));
+    let mut rollouts = Vec::new();
+    for _ in 0..task.group_size {
+        rollouts.push(soon(log.next()).await.unwrap().1);
+    }
+    working.end().await.unwrap();
+
+    let (progress, _) = watch::channel(Progress::default());
+    let recorder = Recorder::new(Arc::clone(&context), progress);
+    let recorder = recorder.detokenizing(Some(detokenize(Arc::clone(&texts))));
+    start(recorder).end().await.unwrap();
+    let text = std::fs::read_to_string(context.folder.join(files::ANSWERS)).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<AnswerLine> = lines.collect();
+    assert_eq!(lines.len(), task.group_size as usize);
+    assert!(lines.iter().any(|line| !line.answer.is_empty()));
+    for (line, rollout) in lines.iter().zip(&rollouts) {
+        assert_eq!(line.task, task.id);
+        assert_eq!(line.sample, rollout.candidate.sample);
+        let prompt = texts.decode_with_specials(&rollout.prompt_tokens);
+        assert_eq!(line.prompt, prompt.unwrap());
+        assert!(!line.prompt.is_empty());
+        assert_eq!(line.answer, texts.decode(&rollout.tokens).unwrap());
+        assert_eq!(line.amount.output_tokens, rollout.tokens.len() as u64);
+    }
 }

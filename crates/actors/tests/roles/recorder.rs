@@ -3,13 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use flopsmith_actors::answer_line::AnswerLine;
 use flopsmith_actors::node::Context;
-use flopsmith_actors::role::recorder::{DeadLine, Progress, Recorder, StepLine, files};
+use flopsmith_actors::role::recorder::{
+    DeadLine, Detokenize, Progress, Recorder, StepLine, Texts, files,
+};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Candidate, CandidateRef, Outcome, PolicyPublished, PolicyVersion, Purpose, RunId, subjects,
+    Candidate, CandidateRef, Outcome, PolicyPublished, PolicyVersion, Purpose, Rollout, RunId,
+    subjects,
 };
-use flopsmith_test_support::{machine_class, outcome, run_id, wrong};
+use flopsmith_test_support::{machine_class, outcome, rollout, run_id, wrong};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
@@ -142,4 +146,54 @@ async fn the_model_of_every_second_step_stays_in_the_folder() {
     assert_eq!(names, ["version-000002", "version-000004"]);
     let written = std::fs::read(folder.join("version-000004/weights")).unwrap();
     assert_eq!(written, [4; 3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_written_while_the_run_goes_on_and_none_twice_after_a_kill() {
+    let world = World::new().await;
+    let context = world.context(settings());
+    let subject = subjects::rollout(&run_id());
+    let rollouts: Vec<Rollout> = step().iter().map(rollout).collect();
+    let recorder = || {
+        let detokenize: Detokenize = Arc::new(|rollout: &Rollout| {
+            Ok(Texts {
+                prompt: format!("prompt {:?}", rollout.prompt_tokens),
+                answer: format!("answer of {}", rollout.candidate.id),
+            })
+        });
+        let (progress, _) = watch::channel(Progress::default());
+        let recorder = Recorder::new(Arc::clone(&context), progress);
+        start(recorder.detokenizing(Some(detokenize)))
+    };
+    let file = context.folder.join(files::ANSWERS);
+    let text = || std::fs::read_to_string(&file).unwrap_or_default();
+    let working = recorder();
+    let first = &rollouts[..2];
+    world.bus.publish_many(&subject, first).await.unwrap();
+    let written = async {
+        while text().matches('\n').count() < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(written).await;
+    working.end().await.unwrap();
+
+    // A kill in the middle of a line.
+    let whole = text();
+    std::fs::write(&file, &whole[..whole.len() - 5]).unwrap();
+    let rest = &rollouts[2..];
+    world.bus.publish_many(&subject, rest).await.unwrap();
+    for _ in 0..2 {
+        recorder().end().await.unwrap();
+        let lines: Vec<AnswerLine> = lines(&context, files::ANSWERS);
+        assert_eq!(lines.len(), 4);
+        for (line, rollout) in lines.iter().zip(&rollouts) {
+            let candidate = &rollout.candidate;
+            assert_eq!(line.task, candidate.task);
+            assert_eq!(line.sample, candidate.sample);
+            assert_eq!(line.prompt, "prompt [1]");
+            assert_eq!(line.answer, format!("answer of {}", candidate.id));
+            assert_eq!(line.finished, Some(true));
+        }
+    }
 }

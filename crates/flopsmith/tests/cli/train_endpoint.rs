@@ -66,6 +66,12 @@ fn a_model_is_trained_through_its_own_server_version_by_version() {
         assert_eq!(policy, expected, "{candidate}");
     }
     assert_eq!(versions, BTreeSet::from([0, 1, 2]));
+    let answers = objects(&folder.join("answers.jsonl"));
+    assert!(!answers.is_empty());
+    for line in &answers {
+        assert!(!line["prompt"].as_str().unwrap().is_empty(), "{line}");
+        assert!(line["output_tokens"].as_u64().unwrap() > 0, "{line}");
+    }
 
     // The learner finds the log-probabilities that the server drew by, for the version that wrote the samples.
     let published = objects(&folder.join("training.jsonl"));

@@ -1,5 +1,6 @@
 //! Training from its first evaluation to the model that it leaves.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -180,6 +181,18 @@ fn a_run_whose_answers_hold_no_program_says_so_and_fails() {
     for outcome in &outcomes {
         let detail = outcome["verdict"]["detail"].as_str().unwrap();
         assert!(detail.contains("typedef"), "{detail}");
+    }
+    // The answers are there as the model wrote them, with their prompts.
+    let answers = objects(&folder.join("answers.jsonl"));
+    let id_of = |line: &Value| format!("{}-c{}", line["task"].as_str().unwrap(), line["sample"]);
+    let answered: BTreeSet<String> = answers.iter().map(id_of).collect();
+    let id_of = |line: &Value| line["candidate"]["id"].as_str().unwrap().to_owned();
+    let decided: BTreeSet<String> = outcomes.iter().map(id_of).collect();
+    assert_eq!((answers.len(), answered), (10, decided));
+    for line in &answers {
+        let answer = line["answer"].as_str().unwrap();
+        assert!(answer.contains("typedef"), "{line}");
+        assert!(!line["prompt"].as_str().unwrap().is_empty(), "{line}");
     }
     assert_eq!(
         std::fs::read_to_string(folder.join("stages.jsonl")).unwrap(),

@@ -17,7 +17,7 @@ use flopsmith_actors::role::compiler::Compiler;
 use flopsmith_actors::role::follower::Follower;
 use flopsmith_actors::role::generator::Generator;
 use flopsmith_actors::role::recorded_evaluator::RecordedEvaluator;
-use flopsmith_actors::role::recorder::{Keep, Progress, Recorder};
+use flopsmith_actors::role::recorder::{Detokenize, Keep, Progress, Recorder};
 use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::Verifier;
 use flopsmith_actors::source::agent::AgentSource;
@@ -90,7 +90,11 @@ pub(super) fn specs(
         let origin = c.settings.generator.model.clone();
         let keep: Keep =
             Arc::new(move |target: &Path, weights: &[u8]| export::kept(&origin, target, weights));
-        Box::pin(async move { Ok(Recorder::new(c, progress).keeping(keep)) })
+        Box::pin(async move {
+            let detokenize = detokenize(job, &c).await;
+            let recorder = Recorder::new(c, progress).keeping(keep);
+            Ok(recorder.detokenizing(detokenize))
+        })
     }));
     let mut explainer: Option<Arc<dyn Explain>> = None;
     match evaluation {
@@ -337,6 +341,37 @@ fn policy_source(
     std::future::ready(Err(flopsmith_actors::Error::Generator(
         "this build has no libtorch: build it with the `torch` feature".into(),
     )))
+}
+
+/// Reads the tokens of the run's samples; none if no source of the run says tokens. The run does not depend on it, so a
+/// tokenizer that cannot be read costs the file of the answers alone.
+#[cfg(feature = "torch")]
+async fn detokenize(job: Job, context: &Context) -> Option<Detokenize> {
+    use flopsmith_actors::role::recorder;
+    use flopsmith_actors::supervisor::words;
+    use flopsmith_policy::Tokenizer;
+    let says_tokens = match context.settings.generator.kind {
+        GeneratorKind::Policy => true,
+        GeneratorKind::Endpoint => job == Job::Train,
+        GeneratorKind::Schedule | GeneratorKind::Agent => false,
+    };
+    if !says_tokens {
+        return None;
+    }
+    let folder = crate::paths::model(&context.settings.generator.model);
+    let read = tokio::task::spawn_blocking(move || Tokenizer::load(&folder)).await;
+    let error = match read {
+        Ok(Ok(tokenizer)) => return Some(recorder::detokenize(Arc::new(tokenizer))),
+        Ok(Err(error)) => words(&error),
+        Err(_) => "the thread that reads the tokenizer died".to_owned(),
+    };
+    tracing::warn!(error, "the answers of the model are not in the run's folder");
+    None
+}
+
+#[cfg(not(feature = "torch"))]
+fn detokenize(_: Job, _: &Context) -> std::future::Ready<Option<Detokenize>> {
+    std::future::ready(None)
 }
 
 #[cfg(feature = "torch")]

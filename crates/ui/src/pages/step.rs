@@ -111,7 +111,7 @@ pub fn step(site: &Site, name: &str, step: u32, query: &Query) -> Result<String,
     let pages = found.samples.len().div_ceil(ROWS).max(1);
     let page = query.number::<usize>("page")?.unwrap_or(1).clamp(1, pages);
     let shown = (page - 1) * ROWS..found.samples.len().min(page * ROWS);
-    let answers = answers(site, &run, &found.samples[shown.clone()])?;
+    let answers = answers(site, &run, &found.samples[shown.clone()], &mut notes)?;
     // An agent's answers are in its attempts.
     let turns = match answers.is_empty() {
         true => turns(site, &run, &found.samples[shown.clone()], &mut notes)?,
@@ -119,7 +119,7 @@ pub fn step(site: &Site, name: &str, step: u32, query: &Query) -> Result<String,
     };
     if answers.is_empty() && turns.is_empty() {
         notes.push(
-            "The run keeps programs, not whole answers: prompts and texts around programs are kept only with an endpoint."
+            "The run keeps programs, not whole answers, of these samples: no language model wrote them, or their answers gave way to newer ones."
                 .to_owned(),
         );
     }
@@ -257,12 +257,22 @@ fn about_advantages(settings: &Settings, samples: &[Outcome]) -> String {
 }
 
 /// The answers of these samples, by the ids of their candidates.
-fn answers(site: &Site, run: &Run, samples: &[Outcome]) -> Result<HashMap<u64, Answer>, Refusal> {
+fn answers(
+    site: &Site,
+    run: &Run,
+    samples: &[Outcome],
+    notes: &mut Vec<String>,
+) -> Result<HashMap<u64, Answer>, Refusal> {
     let mut wanted: HashMap<u64, Option<Record>> = HashMap::new();
     for outcome in samples {
         wanted.insert(hash(outcome.candidate.id.as_str()), None);
     }
     let snapshot = site.runs.read(&run.answers);
+    if snapshot.covered().is_some() {
+        notes.push(
+            "The answers of this run are being read; load the page again to see all.".into(),
+        );
+    }
     let Some(view) = &snapshot.view else {
         return Ok(HashMap::new());
     };

@@ -35,7 +35,7 @@ impl Reading {
     /// the prompt with it leaves no room for an answer. Of a conversation that leaves none, the oldest answers are left
     /// out. Gives the sampling of the answer, too.
     ///
-    /// What was said since does not decide about the program: all turns of a conversation begin with the same prompt.
+    /// The turns of a conversation do not decide about the program, so all of them begin with the same prompt.
     ///
     /// Prompts of fresh nests have any length. An answer to a long one has less room than others, and one that does not
     /// fit the model at all is answered without its beginning, which gives no right program.

@@ -104,7 +104,7 @@ fn some_prompts_show_a_program_with_fewer_techniques_to_improve() {
             assert_eq!(example.program, plain.program);
             assert_eq!(example.techniques, plain.techniques);
             let Some(shown) = example.prompt.strip_prefix(&plain.prompt) else {
-                unreachable!("{} begins otherwise than {}", example.prompt, plain.prompt);
+                unreachable!("{example:?} begins otherwise than {plain:?}");
             };
             if shown.is_empty() {
                 continue;

@@ -173,11 +173,11 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         ));
     }
     let recipe: Recipe = flopsmith_config::read(&text, &order.recipe.display().to_string())?;
+    shares(&recipe.corpus)?;
     let output = order.output();
     let at = Placement::of(recipe.device, recipe.dtype)?;
     let sft = recipe.model.trained(&recipe.sft, at);
     flopsmith_run::output::folder(&output)?;
-    shares(&recipe.corpus)?;
     let Some(space) = Space::of(&recipe.problem) else {
         return Err(usage(format!(
             "there is no schedule space for `{}`; there is one for dgemm",

@@ -217,7 +217,9 @@ pub struct Config {
     pub replay_share: f64,
     /// Share of tasks that aim at thin cells instead of any cell.
     pub guidance: f64,
-    /// Share of tasks whose prompt shows an elite of a smaller set.
+    /// Share of tasks whose prompt shows an elite of a smaller set of techniques to build on. The prompt of a model whose
+    /// positions have no room for it and the answer shows none. Small models gain from it if they have read such prompts
+    /// (`improve_share` of their corpus); the shipped starter has not.
     pub elite_hint_share: f64,
     /// Share of tasks that show a failed answer to the same prompt with its diagnostics and ask for a right one. Of the
     /// last 64 different failures of the problem, each with the same permitted techniques is equally likely.

@@ -359,8 +359,8 @@ fn unread_in_prompts(settings: &Settings) -> Vec<String> {
     if !sqd.enabled {
         return found;
     }
-    if sqd.elite_hint_share > 0.0 && (!reads || generator.prompt != Prompt::Full) {
-        found.push("`sqd.elite_hint_share` does nothing here: only a model's prompts with `generator.prompt = \"full\"` show an elite".to_owned());
+    if sqd.elite_hint_share > 0.0 && !reads {
+        found.push("`sqd.elite_hint_share` does nothing here: only a model's prompts (`generator.kind = \"policy\"` or \"endpoint\") show an elite".to_owned());
     }
     if sqd.repair_share > 0.0 && !reads {
         found.push("`sqd.repair_share` does nothing here: only a model's prompts (`generator.kind = \"policy\"` or \"endpoint\") show a failed answer".to_owned());

@@ -7,6 +7,8 @@
 //! prompts would be answered with slower programs and teach the model to avoid the very combination that is to be
 //! found. The starter's recipe permits held-out sets in prompts all the same: a model that was never permitted every
 //! technique uses the full permission less well.
+//!
+//! With [`CorpusConfig::improve_share`] some prompts show a program to improve, as those of runs do with an elite.
 
 use std::collections::BTreeSet;
 
@@ -19,10 +21,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::schedule::{Body, Schedule, Space};
 
+/// Schedules that are drawn for one program at most.
+const DRAWS: usize = 64;
+
+/// Parts the draws of shown programs from all others, so a corpus has the same permissions and answers whatever its share of
+/// prompts that show one.
+const SHOWN: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// An example of the corpus.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Example {
-    /// The compact prompt.
+    /// The compact prompt, which perhaps shows a program to improve.
     pub prompt: String,
     /// The program.
     pub program: String,
@@ -51,6 +60,9 @@ pub struct CorpusConfig {
     pub largest_tile: u32,
     /// Share of prompts that permit exactly what the program uses; the others permit more.
     pub exact_prompts: f64,
+    /// Share of the prompts that show a program to improve, which uses some of the techniques of the answer. Answers without
+    /// a technique have none to improve. Default 0: prompts are those that the shipped starter has read.
+    pub improve_share: f64,
     /// Frequency of a technique relative to a program without it. A technique that is not named has weight 1.
     pub weights: Vec<(Technique, f64)>,
 }
@@ -69,6 +81,7 @@ impl Default for CorpusConfig {
             dividing_tiles: true,
             largest_tile: 8,
             exact_prompts: 0.6,
+            improve_share: 0.0,
             // Threads pay on some machines only.
             weights: vec![(Technique::Openmp, 0.25)],
         }
@@ -114,7 +127,7 @@ pub fn build(space: &Space, seed: u64, config: &CorpusConfig) -> Vec<Example> {
         let Ok(&(set, _)) = sets.choose_weighted(&mut rng, |s| s.1) else {
             break;
         };
-        let drawn = (0..64).find_map(|_| {
+        let drawn = (0..DRAWS).find_map(|_| {
             space
                 .sample_exact(&mut rng, set)
                 .filter(|s| config.shows_program(s))
@@ -130,7 +143,34 @@ pub fn build(space: &Space, seed: u64, config: &CorpusConfig) -> Vec<Example> {
             techniques: set,
         });
     }
+    show(space, seed, config, &mut examples);
     examples
+}
+
+/// Lets some prompts show a program to improve.
+fn show(space: &Space, seed: u64, config: &CorpusConfig, examples: &mut [Example]) {
+    if config.improve_share <= 0.0 {
+        return;
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(seed ^ SHOWN);
+    for example in examples {
+        let used = example.techniques;
+        if !rng.random_bool(config.improve_share) || used.is_empty() {
+            continue;
+        }
+        let drawn = (0..DRAWS).find_map(|_| {
+            let fewer: TechniqueSet = used.iter().filter(|_| rng.random_bool(0.5)).collect();
+            if fewer == used {
+                return None;
+            }
+            space
+                .sample_exact(&mut rng, fewer)
+                .filter(|s| config.shows_program(s))
+        });
+        if let Some(slow) = drawn {
+            example.prompt = prompt::improve(&example.prompt, &slow.render(), None);
+        }
+    }
 }
 
 /// The techniques that the prompt for a program permits: those of the program and perhaps more; with `hold_out_prompts`

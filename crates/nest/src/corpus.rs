@@ -5,11 +5,14 @@
 //! uses a held-out set of techniques: the strongest programs are left for a learner to find. Prompts may permit such a set
 //! all the same, since a model that was never permitted every technique uses the full permission less well.
 //!
+//! Some prompts show a program to improve, as those of runs do with an elite. It uses some of the techniques of the answer,
+//! not all of them.
+//!
 //! Each nest follows from the seed and its number alone, so nests may be made in any order and at the same time.
 
 use std::collections::BTreeMap;
 
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Problem, prompt};
 use flopsmith_protocol::{ProblemId, TechniqueSet};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -28,10 +31,14 @@ use crate::spelling::tight;
 /// Schedules that are drawn for one program at most. Many break a dependence or give a program that may not be shown.
 const DRAWS: usize = 24;
 
+/// Parts the draws of shown programs from all others, so a corpus has the same nests, permissions and answers whatever its
+/// share of prompts that show one.
+const SHOWN: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// An example of a corpus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
-    /// The prompt, which states the nest.
+    /// The prompt, which states the nest and perhaps shows a program to improve.
     pub prompt: String,
     /// The program, in the spelling of the prompt.
     pub program: String,
@@ -72,6 +79,11 @@ pub struct Config {
     /// Share of prompts that permit exactly what the program uses; the others permit more. Default 0.6.
     #[serde(default = "three_fifths")]
     pub exact_prompts: f64,
+    /// Share of the prompts that show a program to improve, which uses some of the techniques of the answer. Answers without
+    /// a technique have none to improve. Both programs together have `largest_bytes` at most; a prompt whose draws give no
+    /// such program shows none. Default 0.1.
+    #[serde(default = "tenth")]
+    pub improve_share: f64,
 }
 
 fn two() -> u32 {
@@ -130,6 +142,7 @@ impl Config {
             ("problem_share", self.problem_share),
             ("renamed", self.renamed),
             ("exact_prompts", self.exact_prompts),
+            ("improve_share", self.improve_share),
         ];
         let wrong = |setting, range| Err(Error::Setting { setting, range });
         for (setting, share) in shares {
@@ -217,8 +230,9 @@ impl Corpus {
         let space = Space::new(program).listing(problem.techniques);
         let pool = self.config.techniques.intersection(problem.techniques);
         let mut examples: Vec<Example> = Vec::new();
+        let fits = |text: &str, _: TechniqueSet| text.len() <= self.config.largest_bytes;
         for _ in 0..self.config.programs {
-            let Some((program, used)) = self.program(&space, pool, &mut rng) else {
+            let Some((program, used)) = self.program(&space, pool, fits, &mut rng) else {
                 continue;
             };
             let permitted = self.permitted(used, pool, &mut rng);
@@ -231,7 +245,31 @@ impl Corpus {
                 examples.push(example);
             }
         }
+        self.show(&mut examples, &space, number);
         examples
+    }
+
+    /// Lets some of a nest's prompts show a program to improve.
+    fn show(&self, examples: &mut [Example], space: &Space, number: u64) {
+        if self.config.improve_share <= 0.0 {
+            return;
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed ^ SHOWN);
+        rng.set_stream(number);
+        for example in examples {
+            let used = example.techniques;
+            if !rng.random_bool(self.config.improve_share) || used.is_empty() {
+                continue;
+            }
+            let room = self
+                .config
+                .largest_bytes
+                .saturating_sub(example.program.len());
+            let fits = |text: &str, fewer: TechniqueSet| text.len() <= room && fewer != used;
+            if let Some((slow, _)) = self.program(space, used, fits, &mut rng) {
+                example.prompt = prompt::improve(&example.prompt, &slow, None);
+            }
+        }
     }
 
     /// A nest with its problem; none if it is held out.
@@ -250,11 +288,12 @@ impl Corpus {
         (!is_held_out).then_some((problem, program))
     }
 
-    /// A program and the techniques that it uses.
+    /// A program that uses techniques of `pool` only and that `fits`, and the techniques that it uses.
     fn program(
         &self,
         space: &Space,
         pool: TechniqueSet,
+        fits: impl Fn(&str, TechniqueSet) -> bool,
         rng: &mut ChaCha8Rng,
     ) -> Option<(String, TechniqueSet)> {
         (0..DRAWS).find_map(|_| {
@@ -262,8 +301,8 @@ impl Corpus {
             let rendered = space.render(&draw(space, may, rng)).ok()?;
             let used = techniques(space, &rendered);
             let text = tight(&rendered.text);
-            let fits = text.len() <= self.config.largest_bytes;
-            (fits && self.config.shows(used, pool, &rendered.facts)).then_some((text, used))
+            let may_be = fits(&text, used) && self.config.shows(used, pool, &rendered.facts);
+            may_be.then_some((text, used))
         })
     }
 

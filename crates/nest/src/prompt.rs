@@ -14,6 +14,9 @@
 //! statement has a line: its loops, the outermost first, a colon, and the assignment. A loop with a start begins anew; a
 //! loop without one is that of the line before, and a narrower range follows as `i>=1;i<=n-2;`. A bar stands before each
 //! loop that updates one element again and again, in any order.
+//!
+//! A program to build on follows a prompt for a small model in the form of [`prompt::improve`], which prompts of other
+//! trainings have as well: a line `// slow:`, the program, and a line `// fast:`.
 
 use flopsmith_problem::{Problem, prompt};
 use flopsmith_protocol::{EliteHint, ProblemId, TechniqueSet};
@@ -37,7 +40,9 @@ pub struct Unstated {
     pub why: String,
 }
 
-/// The prompt for a problem with some techniques permitted. Only the whole task in words shows a program to build on.
+/// The prompt for a problem with some techniques permitted, perhaps with a program to build on. Without one, a prompt is the
+/// same whatever models have read. In the style of nests the program has no blank that C does not need, as programs have
+/// that such a model reads.
 ///
 /// # Errors
 /// In the style of nests, a reference that is no affine loop nest.
@@ -48,12 +53,22 @@ pub fn render(
     style: Style,
 ) -> Result<String, Unstated> {
     match style {
-        Style::Compact => Ok(prompt::one_line(problem, permitted)),
+        Style::Compact => {
+            let asked = prompt::one_line(problem, permitted);
+            Ok(match elite {
+                Some(elite) => prompt::improve(&asked, &elite.source, None),
+                None => asked,
+            })
+        }
         Style::Full => Ok(prompt::full(problem, permitted, elite)),
         Style::Nest => {
             let program = program_of(problem)?;
             let stated = stated(&program).map_err(|e| Unstated::of(problem, &e))?;
-            Ok(about(&stated, permitted))
+            let asked = about(&stated, permitted);
+            Ok(match elite {
+                Some(elite) => prompt::improve(&asked, &tight(&elite.source), None),
+                None => asked,
+            })
         }
     }
 }

@@ -173,6 +173,7 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         ));
     }
     let recipe: Recipe = flopsmith_config::read(&text, &order.recipe.display().to_string())?;
+    shares(&recipe.corpus)?;
     let output = order.output();
     let at = Placement::of(recipe.device, recipe.dtype)?;
     let sft = recipe.model.trained(&recipe.sft, at);
@@ -300,6 +301,21 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         data(&serde_json::to_string(&evaluation)?);
     }
     Ok(OK)
+}
+
+/// Refuses shares of a corpus that are none.
+fn shares(corpus: &CorpusConfig) -> Result<()> {
+    for (setting, share) in [
+        ("exact_prompts", corpus.exact_prompts),
+        ("improve_share", corpus.improve_share),
+    ] {
+        if !(0.0..=1.0).contains(&share) {
+            return Err(usage(format!(
+                "[corpus]: `{setting}` must be between 0 and 1"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a corpus that has fewer examples than the recipe asks for.

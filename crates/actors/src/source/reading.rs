@@ -6,7 +6,7 @@ use flopsmith_config::Generator;
 use flopsmith_policy::chat::Message;
 use flopsmith_policy::{Stops, Tokenizer};
 use flopsmith_problem::{Language, Problem, prompt};
-use flopsmith_protocol::{Exchange, RawAnswer, Sampling, Task};
+use flopsmith_protocol::{EliteHint, Exchange, RawAnswer, Sampling, Task};
 
 use crate::answer::{Answer, Sampled};
 use crate::error::Error;
@@ -31,8 +31,11 @@ impl Reading {
         }
     }
 
-    /// The tokens before an answer to a task: the prompt, and what was said since. Of a conversation that leaves no room
-    /// for an answer, the oldest answers are left out. Gives the sampling of the answer, too.
+    /// The tokens before an answer to a task: the prompt, and what was said since. A program to build on is left out where
+    /// the prompt with it leaves no room for an answer. Of a conversation that leaves none, the oldest answers are left
+    /// out. Gives the sampling of the answer, too.
+    ///
+    /// The turns of a conversation do not decide about the program, so all of them begin with the same prompt.
     ///
     /// Prompts of fresh nests have any length. An answer to a long one has less room than others, and one that does not
     /// fit the model at all is answered without its beginning, which gives no right program.
@@ -41,10 +44,8 @@ impl Reading {
         problem: &Problem,
         task: &Task,
     ) -> Result<(Vec<u32>, Sampling), Error> {
-        let elite = task.elite.as_ref();
-        let text = flopsmith_nest::prompt::render(problem, task.permitted, elite, self.style);
-        let text = text.map_err(failed)?;
         let room = self.positions - i64::from(task.sampling.max_tokens);
+        let text = self.text(problem, task, room)?;
         let mut history = task.history.as_slice();
         let mut ids = loop {
             let ids = self.encode(&text, history, problem)?;
@@ -61,6 +62,23 @@ impl Reading {
             ..task.sampling.clone()
         };
         Ok((ids, sampling))
+    }
+
+    /// The prompt of a task, with its program to build on if the prompt then has `room` tokens at most.
+    fn text(&self, problem: &Problem, task: &Task, room: i64) -> Result<String, Error> {
+        let of = |elite: Option<&EliteHint>| {
+            let text = flopsmith_nest::prompt::render(problem, task.permitted, elite, self.style);
+            text.map_err(failed)
+        };
+        if let Some(elite) = &task.elite {
+            let text = of(Some(elite))?;
+            let tokens = self.encode(&text, &[], problem)?.len();
+            if tokens as i64 <= room {
+                return Ok(text);
+            }
+            tracing::debug!(task = %task.id, tokens, room, "the prompt has no room for its elite");
+        }
+        of(None)
     }
 
     /// Programs stand in fenced blocks in a conversation with a chat model, and bare in plain text.

@@ -8,7 +8,7 @@ use flopsmith_actors::answer_line::AnswerLine;
 use flopsmith_actors::role::generator::Generator;
 use flopsmith_actors::role::recorder::{Progress, Recorder, detokenize, files};
 use flopsmith_actors::source::policy::PolicySource;
-use flopsmith_config::Generator;
+use flopsmith_config::{Generator, Prompt};
 use flopsmith_policy::{Device, Handle, Kind, Model, Tokenizer};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
@@ -111,6 +111,68 @@ async fn an_answer_follows_what_was_said_before_as_far_as_there_is_room() {
         "{newer}"
     );
     assert_eq!(none, plain);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prompts_of_small_models_show_an_elite_where_it_leaves_room_for_an_answer() {
+    let world = World::new().await;
+    let handle = starter();
+    let positions = handle.config().max_position_embeddings as usize;
+    let texts = Arc::clone(handle.tokenizer());
+    let problem = Problem::load(&root().join("problems/dgemm")).unwrap();
+    let program = std::fs::read_to_string(root().join("models/starter/corpus_best.c")).unwrap();
+    let hint = |source: &str| EliteHint {
+        techniques: TechniqueSet::EMPTY,
+        source: source.to_owned(),
+        gflops: 1.0,
+    };
+    let long = format!("{program}//{}\n", "x".repeat(4 * positions));
+    let said = |text: &str| Exchange {
+        answer: format!("int {text};\n"),
+        result: format!("{text} is slow."),
+    };
+    for prompt in [Prompt::Compact, Prompt::Nest] {
+        let settings = Generator {
+            prompt,
+            ..Generator::default()
+        };
+        let tokenizer = Arc::clone(&texts);
+        let store = world.store.clone();
+        let mut source = PolicySource::new(handle.clone(), tokenizer, store, &settings);
+        let mut prompts = Vec::new();
+        for (elite, history) in [
+            (None, vec![]),
+            (Some(hint(&program)), vec![]),
+            (Some(hint(&long)), vec![]),
+            // The answers leave no room, so the oldest one makes way, and not the elite.
+            (
+                Some(hint(&program)),
+                vec![said(&"y".repeat(4 * positions)), said("newer")],
+            ),
+        ] {
+            let mut task = crate::task(1, 0, Purpose::Train);
+            task.group_size = 1;
+            task.sampling.max_tokens = 8;
+            task.elite = elite;
+            task.history = history;
+            let answers = source.answer(&[&problem], &[task]).await.unwrap();
+            let sampled = answers[0][0].sampled.clone().unwrap();
+            assert!(sampled.prompt.len() + 8 <= positions);
+            prompts.push(texts.decode(&sampled.prompt).unwrap());
+        }
+        let [plain, shown, without, followed] = prompts.try_into().unwrap();
+        let added = shown.strip_prefix(plain.as_str()).unwrap();
+        let slow = added.strip_prefix("// slow:\n").unwrap();
+        let slow = slow.strip_suffix("// fast:\n").unwrap();
+        let bare = |text: &str| text.split_whitespace().collect::<String>();
+        assert_eq!(bare(slow), bare(&program), "{prompt:?}");
+        assert_eq!(without, plain, "{prompt:?}");
+        let said = followed.strip_prefix(shown.trim_end()).unwrap();
+        assert!(
+            said.contains("newer is slow.") && !said.contains("yyy"),
+            "{prompt:?}: {said}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -227,6 +227,70 @@ fn no_rule_leaves_a_stage_in_which_nothing_is_correct() {
     }
 }
 
+/// A policy that still solves tasks of an earlier stage has not collapsed, so the run goes on. Only replays of this problem's
+/// training count, and none that an exploration sample gave.
+#[test]
+fn a_correct_replay_of_an_earlier_stage_lets_a_run_leave_a_stage_in_which_nothing_is_correct() {
+    let replay = |n: u64, stage: u32| {
+        let from = From {
+            stage,
+            group: 3,
+            ..sample(n, 0)
+        };
+        good(from, &format!("int r{n};"), TechniqueSet::EMPTY, 1.0, 0.01)
+    };
+    for advance in [
+        Advance::FixedSteps {
+            steps: vec![1, 1, 1, 1],
+        },
+        Advance::SuccessRate {
+            threshold: 0.5,
+            window: 4,
+            min_steps: 1,
+            max_steps: 1,
+        },
+        Advance::Plateau {
+            patience: 1,
+            min_gain: 0.1,
+            min_steps: 1,
+            max_steps: 1,
+        },
+        Advance::BudgetShare {
+            shares: vec![0.0, 0.5, 0.7, 0.9],
+        },
+    ] {
+        let mut s = sqd(Config {
+            advance: advance.clone(),
+            ..Config::default()
+        });
+        end_step(&mut s, 0);
+        assert_eq!(s.stage(), 1, "{advance:?}");
+        s.on_spent(0.6);
+        for n in 1..4 {
+            assert_eq!(step(&mut s, n, 0, 8, 1.0), vec![], "{advance:?}");
+        }
+        // Neither an exploration sample nor an answer of an evaluation says that the policy solves anything.
+        let mut exploration = replay(4, 0);
+        exploration.candidate.exploration = true;
+        s.on_outcome(&exploration);
+        let mut evaluated = replay(5, 0);
+        evaluated.candidate.purpose = Purpose::EvaluateEnd;
+        s.on_outcome(&evaluated);
+        assert_eq!(step(&mut s, 6, 0, 8, 1.0), vec![], "{advance:?}");
+
+        s.on_outcome(&replay(7, 0));
+        let moved = step(&mut s, 7, 0, 8, 1.0);
+        assert!(
+            matches!(moved[..], [Effect::StageChanged { from: 1, to: 2, .. }]),
+            "{advance:?}: {moved:?}"
+        );
+        // It let the run leave that stage alone.
+        s.on_spent(0.8);
+        assert_eq!(step(&mut s, 8, 0, 8, 1.0), vec![], "{advance:?}");
+        assert_eq!(s.stage(), 2, "{advance:?}");
+    }
+}
+
 #[test]
 fn stages_go_by_the_share_of_the_budget_that_is_spent() {
     let shares = vec![0.02, 0.1, 0.2, 0.3];

@@ -508,15 +508,17 @@ fn programs_that_no_prompt_shows_are_named() {
     let warned = |text: &str| warnings(&parse(text, "x.toml", &[]).expect("settings")).concat();
     let hint = "[sqd]\nelite_hint_share = 0.5\n";
     let repair = "[sqd]\nrepair_share = 0.5\n";
-    assert!(warned(hint).contains("`sqd.elite_hint_share` does nothing"));
-    assert_eq!(
-        warned(&format!("[generator]\nprompt = \"full\"\n{hint}")),
-        ""
-    );
+    for prompt in ["compact", "nest", "full"] {
+        let shown = format!("[generator]\nprompt = \"{prompt}\"\n{hint}");
+        assert_eq!(warned(&shown), "", "{prompt}");
+    }
     assert_eq!(warned(repair), "");
-    let space = format!("[generator]\nkind = \"schedule\"\n{repair}");
-    assert!(warned(&space).contains("`sqd.repair_share` does nothing"));
-    assert_eq!(warned(&format!("{repair}enabled = false\n")), "");
+    for (text, setting) in [(hint, "elite_hint_share"), (repair, "repair_share")] {
+        let space = warned(&format!("[generator]\nkind = \"schedule\"\n{text}"));
+        let words = format!("`sqd.{setting}` does nothing");
+        assert!(space.contains(&words), "{space}");
+        assert_eq!(warned(&format!("{text}enabled = false\n")), "");
+    }
 }
 
 #[test]

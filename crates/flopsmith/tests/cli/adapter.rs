@@ -3,11 +3,14 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use serde_json::Value;
+
+use crate::eval::{eval, stderr};
 use crate::one_core::on_one_core;
 use crate::{last_object, objects, only_run, root, run, train, wait_for};
 
 #[test]
-fn an_adapter_is_trained_killed_resumed_sampled_and_merged() {
+fn an_adapter_is_trained_killed_resumed_sampled_merged_and_evaluated() {
     on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
@@ -77,6 +80,28 @@ fn an_adapter_is_trained_killed_resumed_sampled_and_merged() {
         works(&[&sample[..], &["--temperature", "0", "--max-tokens", "40"]].concat())
     };
     assert_eq!(greedy(model), greedy(whole));
+    // As a model of an evaluation it answers as the merged model does.
+    let models = [format!("adapter={model}"), format!("merged={whole}")];
+    let asked = ["--problem", "dgemm", "--samples", "2", "--format", "json"];
+    let sampled = ["--temperature", "0", "--max-tokens", "40"];
+    let named = [models[0].as_str(), models[1].as_str()];
+    let output = eval(place.path(), &[&named[..], &asked, &sampled].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let results = last_object(&output);
+    let judged = results["models"].as_array().unwrap().iter();
+    for (judged, name) in judged.zip(["adapter", "merged"]) {
+        assert_eq!(judged["model"], name, "{results}");
+        let counts = &judged["all"]["counts"];
+        assert_eq!(counts["answers"], 2, "{judged}");
+        assert_eq!(counts["unmeasured"], 0, "{judged}");
+    }
+    let answers = objects(&place.path().join("out/samples.jsonl"));
+    let of = |name: &str| -> Vec<&Value> {
+        let own = answers.iter().filter(|answer| answer["model"] == name);
+        own.map(|answer| &answer["answer"]).collect()
+    };
+    assert_eq!(of("adapter").len(), 2, "{answers:?}");
+    assert_eq!(of("adapter"), of("merged"));
     // No file is replaced.
     let output = run(&["model", "merge", model, whole]);
     assert_eq!(output.status.code(), Some(2));

@@ -115,6 +115,16 @@ fn one_recipe_leads_from_programs_to_four_compared_models() {
     let asked = objects(&out.join("split/rl.jsonl"));
     let kinds: Vec<&Value> = asked.iter().map(|exercise| &exercise["kind"]).collect();
     assert_eq!(kinds, ["solve", "improve"]);
+    // Exercises that were kept out of the reinforcement are answered before and after it.
+    let kept = objects(&out.join("split/rl_evaluation.jsonl")).len() as u64;
+    let trained = std::fs::read(out.join("rlpf/training.json")).unwrap();
+    let trained: Value = serde_json::from_slice(&trained).unwrap();
+    for when in ["validation_before", "validation"] {
+        let answers = trained[when]["answers"].as_u64().unwrap_or(0);
+        // Four answers to each.
+        assert!(answers <= 4 * kept, "{when}: {trained}");
+        assert_eq!(answers > 0, kept > 0, "{when}: {trained}");
+    }
     let compared = last_object(&output);
     let sets = compared["sets"].as_array().unwrap();
     let names: Vec<&Value> = sets.iter().map(|set| &set["problems"]).collect();

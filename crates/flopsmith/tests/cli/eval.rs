@@ -212,6 +212,62 @@ fn every_answer_is_counted_each_program_evaluated_once_and_a_second_start_goes_o
     );
 }
 
+/// Nothing is built for such a model, so the machine is not measured, and all its answers count as failures.
+#[test]
+fn a_model_whose_every_answer_holds_no_program_scores_nothing_and_the_reason_is_told() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let answers = [
+        "I cannot do that.",
+        "```c\nvoid dgemm(int n",
+        "```python\npass\n```",
+    ];
+    let lines = answers.map(|answer| json!({ "problem": "dgemm", "answer": answer }));
+    let samples = file(place, "samples.jsonl", &lines);
+    let arguments = [samples.to_str().unwrap(), "--problem", "dgemm"];
+    let output = eval(place, &[&arguments[..], &["--format", "json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(
+        !stderr(&output).contains("measuring this machine"),
+        "{}",
+        stderr(&output)
+    );
+    let results = last_object(&output);
+    let judged = &results["models"][0];
+    let counts = json!({
+        "answers": 3, "without_program": 3, "distinct_programs": 0, "built": 0, "correct": 0,
+        "unmeasured": 0,
+    });
+    for (name, count) in counts.as_object().unwrap() {
+        assert_eq!(judged["all"]["counts"][name], *count, "{name} in {judged}");
+    }
+    let metrics = &judged["all"]["metrics"];
+    for metric in ["build@1", "pass@1", "speedup_n@1", "fast_1"] {
+        assert_eq!(metrics[metric]["value"], 0.0, "{metric} in {judged}");
+    }
+    assert!(metrics["geometric_mean_speedup"].is_null(), "{judged}");
+    let refusals = judged["refusals"].as_array().unwrap();
+    assert_eq!(refusals.len(), 1, "{judged}");
+    assert_eq!(refusals[0]["reason"], "format", "{judged}");
+    assert_eq!(refusals[0]["count"], 3, "{judged}");
+    let example = refusals[0]["example"].as_str().unwrap();
+    assert!(answers.contains(&example), "{judged}");
+    let out = place.join("out");
+    let outcomes = std::fs::read_to_string(out.join("outcomes.jsonl")).unwrap_or_default();
+    assert_eq!(outcomes, "");
+    for page in ["eval.md", "eval.html"] {
+        assert!(out.join(page).is_file(), "{page}");
+    }
+    // The same command has nothing left to do.
+    let again = eval(place, &arguments);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    let table = String::from_utf8_lossy(&again.stdout);
+    assert!(
+        table.contains("3 of 3 answers failed") && table.contains("3 × format"),
+        "{table}"
+    );
+}
+
 #[test]
 fn two_models_are_compared_and_a_real_difference_is_told() {
     on_one_core();

@@ -177,8 +177,16 @@ fn programs_that_are_measured_here_train_models_of_every_kind() {
         place,
         "rlpf",
         "trained",
-        "model = \"tuned\"\nexercises = \"exercises.jsonl\"\nreward_model = \"rewards\"\nsteps = 2\nprompts = 2\nsamples = 3\nturns = 2\nmax_tokens = 300\n[ppo]\nlearning_rate = 1e-5\nepochs = 1\n",
+        "model = \"tuned\"\nexercises = \"exercises.jsonl\"\nvalidation = \"exercises.jsonl\"\nreward_model = \"rewards\"\nsteps = 2\nprompts = 2\nsamples = 3\nturns = 2\nmax_tokens = 300\n[ppo]\nlearning_rate = 1e-5\nepochs = 1\n",
     );
+    for when in ["validation_before", "validation"] {
+        // Three answers to each exercise, in one turn.
+        let score = &trained[when];
+        let count = |key: &str| score[key].as_u64().unwrap();
+        assert!((3..=6).contains(&count("answers")), "{score}");
+        let (right, tested) = (count("right"), count("tested"));
+        assert!(right <= tested && tested <= 3, "{score}");
+    }
     let steps = trained["steps"].as_array().unwrap();
     assert_eq!(steps.len(), 2, "{trained}");
     for step in steps {
@@ -234,6 +242,12 @@ fn adapters_are_written_alone_and_gone_on_with() {
     let exercise =
         "{\"problem\": \"p\", \"prompt\": \"// dgemm: unroll\\n\", \"median_s\": null}\n";
     std::fs::write(place.join("rl.jsonl"), exercise).unwrap();
+    let other = exercise.replace("unroll", "simd");
+    std::fs::write(
+        place.join("rl_evaluation.jsonl"),
+        [exercise, &other].concat(),
+    )
+    .unwrap();
     let lora = |table: &str| format!("[{table}.lora]\nrank = 2\nalpha = 4\n");
     let starter = crate::root().join("models/starter").canonicalize().unwrap();
     // A whole model of an earlier training would be taken for the adapter's base model.
@@ -265,7 +279,7 @@ fn adapters_are_written_alone_and_gone_on_with() {
         (
             "rlpf",
             "trained",
-            "model = \"aligned\"\ndtype = \"bfloat16\"\nexercises = \"rl.jsonl\"\nreward_model = \"rewards\"\nsteps = 1\nprompts = 1\nsamples = 2\nmax_tokens = 8\n[ppo]\nlearning_rate = 1e-3\n"
+            "model = \"aligned\"\ndtype = \"bfloat16\"\nexercises = \"rl.jsonl\"\nvalidation = \"rl_evaluation.jsonl\"\nreward_model = \"rewards\"\nsteps = 1\nprompts = 1\nsamples = 2\nmax_tokens = 8\n[ppo]\nlearning_rate = 1e-3\n"
                 .to_owned()
                 + &lora("ppo"),
         ),
@@ -280,6 +294,16 @@ fn adapters_are_written_alone_and_gone_on_with() {
                 losses["last_loss"].as_f64() < losses["first_loss"].as_f64(),
                 "{losses}"
             );
+        }
+        if *command == "rlpf" {
+            for when in ["validation_before", "validation"] {
+                // Two answers to each of two exercises without tests, which the reward model judges.
+                let score = &report[when];
+                assert_keys(score, "answers tested right mean", "");
+                let counts = ["answers", "tested", "right"].map(|key| score[key].as_u64());
+                assert_eq!(counts, [Some(4), Some(0), Some(0)], "{when}: {score}");
+                assert!(score["mean"].is_number(), "{when}: {score}");
+            }
         }
         let folder = place.join(name);
         let file = std::fs::read(folder.join("adapter_config.json")).unwrap();
@@ -324,7 +348,9 @@ fn reinforcement_whose_answers_hold_no_program_ends_and_says_so() {
     let exercise =
         "{\"problem\": \"dgemm\", \"prompt\": \"// dgemm: unroll\\n\", \"median_s\": 1.0}\n";
     std::fs::write(place.join("rl.jsonl"), exercise).unwrap();
-    let recipe = "model = \"models/starter\"\nexercises = \"rl.jsonl\"\nchat = true\nsteps = 9\nprompts = 1\nsamples = 2\nmax_tokens = 8\nfruitless_steps_limit = 2\n[ppo]\nepochs = 1\n";
+    let validation = exercise.replace("unroll", "simd");
+    std::fs::write(place.join("rl_evaluation.jsonl"), validation).unwrap();
+    let recipe = "model = \"models/starter\"\nexercises = \"rl.jsonl\"\nvalidation = \"rl_evaluation.jsonl\"\nchat = true\nsteps = 9\nprompts = 1\nsamples = 2\nmax_tokens = 8\nfruitless_steps_limit = 2\n[ppo]\nepochs = 1\n";
     let (mut begun, folder) = by_recipe(place, "rlpf", "trained", recipe);
     let output = begun.output().unwrap();
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -334,11 +360,15 @@ fn reinforcement_whose_answers_hold_no_program_ends_and_says_so() {
         "error: the training was ended after 2 steps in which no program was correct (fruitless_steps_limit = 2)",
         "try: `flopsmith model sample models/starter --problem dgemm --full`",
         "raise `max_tokens` (8)",
+        "validation exercises before: score -1.000, 0 of 2 right",
     ] {
         assert!(words.contains(part), "`{part}` is not in\n{words}");
     }
     let report = last_object(&output);
     assert_eq!(report["steps"].as_array().unwrap().len(), 2, "{report}");
+    let failed = serde_json::json!({ "answers": 2, "tested": 2, "right": 0, "mean": -1.0 });
+    assert_eq!(report["validation_before"], failed, "{report}");
+    assert_eq!(report["validation"], failed, "{report}");
     let refusals = report["refusals"].as_array().unwrap();
     assert_eq!(refusals.len(), 1, "{report}");
     assert_rows(&report["refusals"], "kind count problem example answer");

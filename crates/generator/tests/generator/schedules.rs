@@ -257,6 +257,40 @@ fn the_corpus_keeps_the_strongest_combinations_back_and_shows_each_technique() {
     );
 }
 
+/// Shown programs change nothing else of a corpus, so its other prompts are those of a corpus without them.
+#[test]
+fn some_prompts_show_a_program_with_fewer_techniques_to_improve() {
+    let space = Space::dgemm();
+    let index = Index::new(&space);
+    let of = |improve_share| {
+        let config = CorpusConfig {
+            examples: 400,
+            improve_share,
+            ..CorpusConfig::default()
+        };
+        corpus::build(&space, 7, &config)
+    };
+    let (none, some) = (of(0.0), of(0.25));
+    assert_eq!(none.len(), some.len());
+    let mut count = 0;
+    for (plain, example) in none.iter().zip(&some) {
+        assert_eq!(plain.program, example.program);
+        assert_eq!(plain.techniques, example.techniques);
+        let shown = example.prompt.strip_prefix(&plain.prompt).unwrap();
+        if shown.is_empty() {
+            continue;
+        }
+        let slow = shown.strip_prefix("// slow:\n").unwrap();
+        let slow = slow.strip_suffix("// fast:\n").unwrap();
+        let schedule = index.schedule(slow).unwrap();
+        assert!(CorpusConfig::default().shows_program(&schedule));
+        let used = schedule.techniques();
+        assert!(used.is_subset(plain.techniques) && used != plain.techniques);
+        count += 1;
+    }
+    assert!((50..150).contains(&count), "{count}");
+}
+
 /// The property behind composition: vectors and tile sizes change lines above the function, and none below.
 #[test]
 fn vectors_and_tiles_change_only_the_lines_at_the_top() {

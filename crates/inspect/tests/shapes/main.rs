@@ -19,6 +19,7 @@ mod earlier;
 mod fortran;
 mod kinds;
 mod nests;
+mod pool;
 mod preprocess;
 mod programs;
 mod score;

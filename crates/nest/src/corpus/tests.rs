@@ -26,12 +26,17 @@ fn config() -> Config {
         largest_tile: 4,
         largest_bytes: 1500,
         exact_prompts: 0.6,
+        improve_share: 0.0,
     }
 }
 
 fn corpus(seed: u64, held_out: &[&str]) -> Corpus {
+    corpus_of(config(), seed, held_out)
+}
+
+fn corpus_of(config: Config, seed: u64, held_out: &[&str]) -> Corpus {
     let held_out: Vec<Problem> = held_out.iter().map(|name| shipped(name)).collect();
-    Corpus::new(config(), seed, vec![shipped("dsyrk")], &held_out).expect("it can be made")
+    Corpus::new(config, seed, vec![shipped("dsyrk")], &held_out).expect("it can be made")
 }
 
 /// The techniques that a prompt permits.
@@ -78,6 +83,47 @@ fn programs_stay_within_their_prompts_and_the_configuration() {
         count += 1;
     }
     assert!(count as u64 > NESTS && sets.len() > 10, "{count}: {sets:?}");
+}
+
+/// Shown programs change nothing else of a corpus, so its other prompts are those of a corpus without them.
+#[test]
+fn some_prompts_show_a_program_with_fewer_techniques_to_improve() {
+    let share = |improve_share| Config {
+        improve_share,
+        ..config()
+    };
+    let of = |share: Config| -> Vec<Example> {
+        let corpus = corpus_of(share, 3, &["dgemm"]);
+        (0..NESTS).flat_map(|n| corpus.of_nest(n)).collect()
+    };
+    let (none, half, all) = (of(share(0.0)), of(share(0.5)), of(share(1.0)));
+    let mut counts = [0; 2];
+    for (examples, count) in [&half, &all].into_iter().zip(&mut counts) {
+        assert_eq!(examples.len(), none.len());
+        for (example, plain) in examples.iter().zip(&none) {
+            assert_eq!(example.program, plain.program);
+            assert_eq!(example.techniques, plain.techniques);
+            let Some(shown) = example.prompt.strip_prefix(&plain.prompt) else {
+                unreachable!("{example:?} begins otherwise than {plain:?}");
+            };
+            if shown.is_empty() {
+                continue;
+            }
+            let slow = shown.strip_prefix("// slow:\n");
+            let slow = slow.and_then(|slow| slow.strip_suffix("// fast:\n"));
+            let slow = slow.unwrap_or_default();
+            // It is a whole program of the nest, and another one than the answer.
+            let prototype = plain.prompt.lines().nth(1).unwrap_or_default();
+            assert!(slow.contains(prototype), "{shown}");
+            assert_ne!(slow, plain.program);
+            assert!(!plain.techniques.is_empty(), "{example:?}");
+            let bytes = slow.len() + plain.program.len();
+            assert!(bytes <= config().largest_bytes, "{bytes}: {example:?}");
+            *count += 1;
+        }
+    }
+    assert!(counts[0] > 0 && counts[0] < counts[1], "{counts:?}");
+    assert!(counts[1] < none.len(), "{counts:?}");
 }
 
 /// Programs that are plain C are read back: they compute the nest that their prompt states.
@@ -177,6 +223,8 @@ fn contradictions_and_values_out_of_range_are_named() {
         share.contains("`renamed` must be between 0 and 1"),
         "{share}"
     );
+    let improved = with(&|c| c.improve_share = -0.1, &[], &[]);
+    assert!(improved.contains("`improve_share`"), "{improved}");
     let none = with(&|c| c.programs = 0, &[], &[]);
     assert!(none.contains("`programs`"), "{none}");
 }

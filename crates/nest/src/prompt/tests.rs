@@ -55,6 +55,34 @@ fn a_prompt_states_loops_bounds_and_subscripts_as_programs_spell_them() {
 }
 
 #[test]
+fn prompts_of_every_style_show_a_program_to_build_on() {
+    let dgemm = shipped("dgemm");
+    let permitted = "unroll+simd".parse().expect("techniques");
+    let elite = EliteHint {
+        techniques: "unroll".parse().expect("techniques"),
+        source: "void dgemm(int n)\n{\n    int x = 1;\n}\n".to_owned(),
+        gflops: 2.5,
+    };
+    let asked = |elite: Option<&EliteHint>, style| {
+        render(&dgemm, permitted, elite, style).expect("a prompt")
+    };
+    let shown = "// slow:\nvoid dgemm(int n)\n{\n    int x = 1;\n}\n// fast:\n";
+    for (style, shown) in [
+        (Style::Compact, shown.to_owned()),
+        // Blanks are left out as in every program that such a model reads.
+        (Style::Nest, shown.replace("    ", "").replace(" = ", "=")),
+    ] {
+        let plain = asked(None, style);
+        assert!(!plain.contains("slow"), "{plain}");
+        assert_eq!(asked(Some(&elite), style), plain + &shown);
+    }
+    assert_eq!(asked(None, Style::Compact), "// dgemm: unroll simd\n");
+    let full = asked(Some(&elite), Style::Full);
+    assert!(full.contains("reaches 2.5 GFLOPS. Build on it:"), "{full}");
+    assert!(full.contains(elite.source.trim()), "{full}");
+}
+
+#[test]
 fn a_problem_without_a_nest_is_named_with_the_line() {
     let sort = shipped("sort64");
     let error = render(&sort, TechniqueSet::EMPTY, None, Style::Nest).expect_err("it sorts");

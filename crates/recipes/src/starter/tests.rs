@@ -102,6 +102,27 @@ fn the_starters_recipe_names_all_that_it_holds_out() {
 }
 
 #[test]
+fn shares_of_a_corpus_lie_between_0_and_1() {
+    let corpus = recipe().corpus;
+    shares(&corpus).unwrap();
+    // The weights beside the recipe have read no program to improve.
+    assert_eq!(corpus.improve_share, 0.0);
+    let improve = CorpusConfig {
+        improve_share: 1.5,
+        ..corpus.clone()
+    };
+    let exact = CorpusConfig {
+        exact_prompts: -0.5,
+        ..corpus
+    };
+    for (corpus, setting) in [(improve, "`improve_share`"), (exact, "`exact_prompts`")] {
+        let error = shares(&corpus).unwrap_err();
+        assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
+        assert!(error.to_string().contains(setting), "{error:#}");
+    }
+}
+
+#[test]
 fn a_corpus_that_comes_out_short_is_wrong_usage() {
     let mut recipe = recipe();
     recipe.corpus.examples = 30;

@@ -208,7 +208,7 @@ fn a_problem_may_be_timed_without_caches_altogether() {
     let ((warm, roofs), (cold, same)) = (certified(warm), certified(cold));
     assert_eq!(roofs, same, "they are measured once");
     assert!(cold.seconds_per_call > warm.seconds_per_call);
-    let said = |m: &flopsmith_protocol::Measurement| m.certificate.clone().unwrap();
+    let said = |m: &Measurement| m.certificate.clone().unwrap();
     assert_eq!(said(&warm).cold_ratio, None);
     assert!(said(&warm).cold_seconds_per_call.is_some());
     assert_eq!(said(&cold).cold_ratio, Some(cold.ratio));

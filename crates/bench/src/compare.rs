@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_measure::ranking::letters::told_apart;
-use flopsmith_measure::ranking::{Compared, LogRatio};
+use flopsmith_measure::ranking::{Compared, LogRatio, placement_log_se};
 use flopsmith_measure::{METHOD, Purpose};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::Digest;
@@ -23,10 +23,6 @@ use crate::rate::common_unit;
 use crate::rows::{Machine, Row, size_words};
 use crate::saved::{Circumstances, Saved, SavedProgram};
 use crate::table::Grid;
-
-/// Standard error of ln(ratio) that the placement of one process's pages adds where a single process of each side was
-/// measured. A certification measures many, and its interval contains their differences.
-const PLACEMENT_LOG_SE: f64 = 0.02;
 
 /// A program's speed relative to its saved one.
 #[derive(Debug, Clone, PartialEq)]
@@ -354,14 +350,7 @@ fn change(compared: &Compared, apart: Option<bool>) -> Change {
 
 /// A measurement with the error that another command would not have in common with it.
 pub fn widened(own: LogRatio, purpose: Purpose) -> LogRatio {
-    let placement = match purpose {
-        Purpose::Certify => 0.0,
-        Purpose::Screen | Purpose::Rank => PLACEMENT_LOG_SE,
-    };
-    LogRatio {
-        se: own.se.hypot(placement),
-        ..own
-    }
+    own.widened(placement_log_se(purpose, 1))
 }
 
 fn circumstances<'a>(

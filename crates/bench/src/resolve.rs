@@ -69,7 +69,9 @@ impl Ranking for Several<'_> {
 
     fn put(&mut self, at: &Key, all: &[Measurement], busy: Option<String>) {
         let limits = Purpose::Rank.limits();
-        self.replace(&at.0, at.1, busy, |chains| mean(all, chains, &limits));
+        self.replace(&at.0, at.1, all.len(), busy, |chains| {
+            mean(all, chains, &limits)
+        });
     }
 
     fn dismiss(&mut self, at: &Key, refused: Verdict) {
@@ -142,7 +144,9 @@ fn key(row: &Row) -> Key {
 fn close(rows: &[Row]) -> Vec<Key> {
     let known = |row: &Row| {
         let exhausted = EXHAUSTED.max(1.05 * row.hidden_log_se);
-        row.against || row.is_hidden() || row.own.is_some_and(|own| own.se <= exhausted)
+        // Another process also lowers the error of the placement.
+        let se = row.own.map(|own| own.widened(row.placement_log_se).se);
+        row.against || row.is_hidden() || se.is_some_and(|se| se <= exhausted)
     };
     let together = |one: &Row, other: &Row| {
         let groups = one.group.as_ref().zip(other.group.as_ref());
@@ -229,6 +233,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use flopsmith_measure::Chain;
+    use flopsmith_measure::ranking::placement_log_se;
     use flopsmith_test_support::{Measured, normal, wrong};
 
     use super::*;
@@ -299,6 +304,10 @@ mod tests {
         apart: bool,
         /// The disturbances of the next measurements of each program.
         bursts: BTreeMap<String, VecDeque<Option<&'static str>>>,
+        /// Standard deviation of ln(ratio) between processes, which no scatter of calls shows.
+        placement: f64,
+        /// True if the letters count it.
+        counted: bool,
         /// State of the random numbers.
         state: u64,
     }
@@ -313,8 +322,13 @@ mod tests {
     };
 
     impl Simulated {
-        /// Measures each program once and evaluates the ranking.
+        /// Measures each program once and evaluates the ranking. All its processes are alike.
         fn new(truths: &[f64], looks: usize, seed: u64) -> Self {
+            Self::placed(truths, looks, seed, 0.0, false)
+        }
+
+        /// The same with processes that differ by `placement`; with `counted` letters know that.
+        fn placed(truths: &[f64], looks: usize, seed: u64, placement: f64, counted: bool) -> Self {
             let names = ('a'..='z').map(|name| format!("{name}.c"));
             let mut simulated = Self {
                 rows: Vec::new(),
@@ -322,6 +336,8 @@ mod tests {
                 looks,
                 apart: false,
                 bursts: BTreeMap::new(),
+                placement,
+                counted,
                 state: seed,
             };
             let files: Vec<String> = simulated.truths.keys().cloned().collect();
@@ -329,10 +345,19 @@ mod tests {
                 let (verdict, busy) = simulated.time(&(file.clone(), 1)).unwrap();
                 let mut first = row(&file, 1, verdict);
                 first.done.busy = busy;
+                first.placement_log_se = simulated.placement_of(1);
                 simulated.rows.push(first);
             }
             simulated.look();
             simulated
+        }
+
+        /// The error of the placement that the letters count after this number of measurements.
+        fn placement_of(&self, number: usize) -> f64 {
+            match self.counted {
+                true => placement_log_se(Purpose::Rank, number),
+                false => 0.0,
+            }
         }
 
         /// In [0, 1), by SplitMix64.
@@ -352,7 +377,13 @@ mod tests {
 
         fn time(&mut self, at: &Key) -> Option<(Verdict, Option<String>)> {
             let truth = *self.truths.get(&at.0)?;
-            let ratio = (truth + SE * normal(|| self.uniform())).exp();
+            // Where processes are alike, nothing is drawn for them.
+            let placed = if self.placement > 0.0 {
+                self.placement * normal(|| self.uniform())
+            } else {
+                0.0
+            };
+            let ratio = (truth + placed + SE * normal(|| self.uniform())).exp();
             let verdict = Measured::at(40.0).ratio(ratio).se(SE).verdict();
             let next = self.bursts.get_mut(&at.0).and_then(VecDeque::pop_front);
             let busy = next.flatten().map(str::to_owned);
@@ -361,7 +392,9 @@ mod tests {
 
         fn put(&mut self, at: &Key, all: &[Measurement], busy: Option<String>) {
             let measurement = mean(all, &NO_WAY.into(), &Purpose::Rank.limits()).unwrap();
+            let placement = self.placement_of(all.len());
             let row = self.rows.iter_mut().find(|row| key(row) == *at).unwrap();
+            row.placement_log_se = placement;
             row.own = Some(LogRatio::of(&measurement, &NO_WAY));
             row.done.verdict = Verdict::Measured { measurement };
             row.done.busy = busy;
@@ -409,6 +442,28 @@ mod tests {
             let share = told_apart(&equal, 1, rankings);
             assert!(share > most, "{programs} at the full chance: {share}");
         }
+    }
+
+    #[test]
+    fn copies_in_processes_that_differ_are_hardly_ever_told_apart() {
+        let rankings: u32 = 1000;
+        let most = 0.05 + 2.6 * (0.05 * 0.95 / f64::from(rankings)).sqrt();
+        let share = |truths: &[f64], counted: bool| {
+            let apart = (0..rankings).filter(|&seed| {
+                let seed = u64::from(seed);
+                let mut simulated = Simulated::placed(truths, MOST, seed, 0.02, counted);
+                resolve(&mut simulated, || false, || false);
+                simulated.apart
+            });
+            apart.count() as f64 / f64::from(rankings)
+        };
+        let copies = share(&[0.0; 4], true);
+        assert!(copies <= most, "four copies: {copies}");
+        let blind = share(&[0.0; 4], false);
+        assert!(blind > 0.5, "by the scatter of calls alone: {blind}");
+        // Eight processes of each tell them apart.
+        let different = share(&[0.0, 0.08], true);
+        assert!(different >= 0.95, "{different}");
     }
 
     #[test]

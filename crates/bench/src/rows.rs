@@ -27,6 +27,9 @@ pub struct Row {
     pub done: Evaluated,
     /// Its speed relative to the baseline, if it was measured.
     pub own: Option<LogRatio>,
+    /// The standard error that the placement of pages adds to `own`, which letters count
+    /// ([`ranking::placement_log_se`]).
+    pub placement_log_se: f64,
     /// Its speed relative to the program of `--against`.
     pub to_against: Option<Compared>,
     /// Its speed relative to a saved result of it, if there is one.
@@ -92,6 +95,7 @@ impl Row {
             sizes: sizes.to_vec(),
             done,
             own: None,
+            placement_log_se: 0.0,
             to_against: None,
             to_saved: None,
             rank: None,
@@ -224,6 +228,7 @@ fn place(rows: Vec<&mut Row>, looks: usize) {
         if let (Some(own), Some(m)) = (row.own, row.done.verdict.measurement()) {
             entries.push(Entry {
                 own,
+                placement_log_se: row.placement_log_se,
                 converged: m.converged(),
             });
             measured.push(row);

@@ -10,7 +10,7 @@ use anyhow::Result;
 use flopsmith_evaluate::{Evaluated, Evaluator, Look, Prepared, compares_openblas, cores_to_watch};
 use flopsmith_machine::openblas;
 use flopsmith_machine::roofline::Place;
-use flopsmith_measure::ranking::LogRatio;
+use flopsmith_measure::ranking::{LogRatio, placement_log_se};
 use flopsmith_measure::{Chains, Purpose, Timer, Verifier};
 use flopsmith_problem::{Params, Problem};
 use flopsmith_protocol::{Measurement, TechniqueSet, Verdict};
@@ -299,7 +299,9 @@ impl Stages {
         for clock in &mut self.clocks {
             self.progress.on(several.then_some(clock.threads));
             let done = clock.time(&prepared, self.purpose, busy.clone());
-            rows.push(clock.row(&program.name, &self.sizes, done));
+            let mut row = clock.row(&program.name, &self.sizes, done);
+            row.placement_log_se = placement_log_se(self.purpose, 1);
+            rows.push(row);
         }
         if let (true, Some(failure)) = (self.clocks.is_empty(), prepared.failure()) {
             for threads in &self.threads {

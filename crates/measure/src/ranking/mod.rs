@@ -9,11 +9,29 @@ mod ratio;
 
 pub use ratio::{Compared, LogRatio};
 
+use crate::time::Purpose;
+
+/// Standard error of ln(ratio) that the placement of pages adds where a single process of each side was measured. No
+/// scatter of its calls shows it, and two copies of one program differ by it.
+const PLACEMENT_LOG_SE: f64 = 0.02;
+
+/// Standard error of ln(ratio) that the placement of pages adds to the mean of some `measurements` for this purpose, each
+/// with a process of its own. A certification measures many processes, and its interval contains their differences.
+pub fn placement_log_se(purpose: Purpose, measurements: usize) -> f64 {
+    match purpose {
+        Purpose::Certify => 0.0,
+        Purpose::Screen | Purpose::Rank => PLACEMENT_LOG_SE / (measurements.max(1) as f64).sqrt(),
+    }
+}
+
 /// The measured speed of a program.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Entry {
     /// Its speed relative to the baseline.
     pub own: LogRatio,
+    /// A standard error that `own` does not contain, of the placement of pages ([`placement_log_se`]). Letters count it,
+    /// the order does not.
+    pub placement_log_se: f64,
     /// True if the measurement is as precise as the target asked for.
     pub converged: bool,
 }
@@ -67,7 +85,8 @@ pub fn rank(entries: &[Entry], looks: usize) -> Ranking {
         .copied()
         .filter(|&n| entries[n].is_known())
         .collect();
-    let ratios: Vec<LogRatio> = known.iter().map(|&n| entries[n].own).collect();
+    let placed = |&n: &usize| entries[n].own.widened(entries[n].placement_log_se);
+    let ratios: Vec<LogRatio> = known.iter().map(placed).collect();
     let mut places = vec![None; entries.len()];
     let groups = letters::letters(&ratios, looks);
     for ((rank, number), group) in (1u32..).zip(known).zip(groups) {
@@ -85,6 +104,7 @@ mod tests {
     fn entry(value: f64, se: f64, converged: bool) -> Entry {
         Entry {
             own: LogRatio { value, se },
+            placement_log_se: 0.0,
             converged,
         }
     }
@@ -121,12 +141,35 @@ mod tests {
         assert!(places.iter().all(|place| place.group == "a"), "{places:?}");
     }
 
+    #[test]
+    fn the_placement_of_a_process_tells_no_programs_apart() {
+        let placed = |difference: f64, placement_log_se: f64| {
+            let entries = [difference, 0.0].map(|value| Entry {
+                placement_log_se,
+                ..entry(value, 0.002, true)
+            });
+            let places = rank(&entries, 1).places;
+            let groups: Vec<String> = places.into_iter().flatten().map(|p| p.group).collect();
+            groups.concat()
+        };
+        let once = placement_log_se(Purpose::Rank, 1);
+        assert_eq!(placed(0.05, 0.0), "ab");
+        assert_eq!(placed(0.05, once), "aa");
+        assert_eq!(placed(0.06, once), "ab");
+        // Eight processes show what one cannot.
+        assert_eq!(placed(0.05, placement_log_se(Purpose::Rank, 8)), "ab");
+        assert_eq!(placement_log_se(Purpose::Screen, 0), once);
+        assert!(placement_log_se(Purpose::Certify, 1) <= 0.0);
+    }
+
     proptest! {
         #[test]
         fn ranks_contradict_neither_intervals_nor_letters(
-            all in prop::collection::vec((0.0f64..0.3, 0.0008f64..0.1, prop::bool::weighted(0.8)), 0..14)
+            all in prop::collection::vec((0.0f64..0.3, 0.0008f64..0.1, prop::bool::weighted(0.8)), 0..14),
+            placement_log_se in 0.0f64..0.03,
         ) {
-            let entries: Vec<Entry> = all.into_iter().map(|(v, se, c)| entry(v, se, c)).collect();
+            let entry = |(v, se, c)| Entry { placement_log_se, ..entry(v, se, c) };
+            let entries: Vec<Entry> = all.into_iter().map(entry).collect();
             let ranking = rank(&entries, 1);
             let mut numbers = ranking.order.clone();
             numbers.sort_unstable();

@@ -32,6 +32,14 @@ impl LogRatio {
         }
     }
 
+    /// The same estimate with a further, independent standard error.
+    pub fn widened(self, se: f64) -> Self {
+        Self {
+            se: self.se.hypot(se),
+            ..self
+        }
+    }
+
     /// Lower end of the 95 % interval.
     pub fn low(self) -> f64 {
         self.value - HALF * self.se

@@ -31,6 +31,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -120,6 +121,8 @@ pub struct Sanitizers {
     known: Mutex<Known>,
     /// Companion objects linked to every program, by sanitizer and whether the program is in Fortran.
     own: Mutex<Own>,
+    /// Builds with a sanitizer so far.
+    builds: AtomicU64,
 }
 
 impl Sanitizers {
@@ -146,6 +149,7 @@ impl Sanitizers {
             usable: Mutex::default(),
             known: Mutex::default(),
             own: Mutex::default(),
+            builds: AtomicU64::new(0),
         }
     }
 
@@ -182,6 +186,11 @@ impl Sanitizers {
             known.insert(key, result.clone());
         }
         result
+    }
+
+    /// The number of builds with a sanitizer so far, those of the problem's reference included.
+    pub fn builds(&self) -> u64 {
+        self.builds.load(Ordering::Relaxed)
     }
 
     fn look(&self, language: Language, source: &str, openmp: bool) -> Result<Checked, Failure> {
@@ -307,6 +316,7 @@ impl Sanitizers {
     }
 
     fn build(&self, tool: Tool, language: Language, source: &str) -> Result<Made, Failure> {
+        self.builds.fetch_add(1, Ordering::Relaxed);
         let own = self.own(tool, language)?;
         let objcopy = toolchain::find("objcopy").unwrap_or_else(|| PathBuf::from("objcopy"));
         let how = Instrumentation {

@@ -10,6 +10,11 @@
 //! (`supervise::filler`). Its clock has no hand-shake either, so none is taken off, and where waking up takes longer than the
 //! inputs, the call has that time instead.
 //!
+//! Where both sides sleep, nothing is taken off the calls of the others: waking up is part of them. A process that need not
+//! be woken up then pays for both, the time of its inputs and the waking up that it saves. Empty calls say too little
+//! about the latter, since a core sleeps deeper the longer it has nothing to do. The baseline's calls say more: the clock's
+//! reading less the processor time of the process is the time in which neither side worked on the call.
+//!
 //! The end of a call is the process's own word, and a process may go on after it. Processor time from the start of the
 //! clock to the moment at which the process leaves the core shows that. An honest process uses some microseconds there
 //! that are not on the clock, to report and to fall asleep, and the clock has some in which the process waits. The
@@ -56,6 +61,8 @@ pub struct OffClock {
     /// Processor time less the clock's reading, seconds: of such calls, and of the newest calls of the baseline.
     after_empty: VecDeque<f64>,
     after_baseline: VecDeque<f64>,
+    /// The clock's reading less processor time, seconds: of the newest calls of the baseline.
+    waking: VecDeque<f64>,
     pauses: u32,
     without_sleep: u32,
     charged: Duration,
@@ -69,6 +76,7 @@ impl OffClock {
             empty: VecDeque::new(),
             after_empty: VecDeque::new(),
             after_baseline: VecDeque::new(),
+            waking: VecDeque::new(),
             pauses: 0,
             without_sleep: 0,
             charged: Duration::ZERO,
@@ -93,6 +101,7 @@ impl OffClock {
     pub fn of_baseline(&mut self, called: Called, used: Option<Duration>) -> f64 {
         if let Some(used) = used {
             keep_newest(&mut self.after_baseline, AFTER, after(called, used));
+            keep_newest(&mut self.waking, AFTER, -after(called, used));
         }
         self.on_the_clock(called)
     }
@@ -112,22 +121,24 @@ impl OffClock {
         self.on_the_clock(called) + late
     }
 
-    /// The part of a call that comes before its clock. A process that need not be woken up saves the hand-shake of the others.
+    /// The part of a call that comes before its clock. A process that need not be woken up saves the hand-shake of the others,
+    /// and as much of their waking up as is not taken off their calls.
     fn before(&self, called: Called) -> Duration {
         if !called.not_woken {
             return called.ran;
         }
-        let empty: Vec<f64> = self.empty.iter().copied().collect();
-        let hand_shake = usual(&empty).map_or(self.least, Duration::from_secs_f64);
-        called.ran.max(hand_shake)
+        let hand_shake = usual(&self.empty).map_or(self.least, Duration::from_secs_f64);
+        let waking = usual(&self.waking).unwrap_or(0.0).max(0.0);
+        let not_taken_off = Duration::from_secs_f64(waking).saturating_sub(self.least);
+        (called.ran + not_taken_off).max(hand_shake)
     }
 
     /// Seconds that a process used after its answer, beyond what honest processes use.
-    fn late(&mut self, called: Called, used: Duration) -> f64 {
+    fn late(&self, called: Called, used: Duration) -> f64 {
         // The baseline's calls may be so long that interrupts take more of them than they use after their answers.
-        let honest = [&mut self.after_empty, &mut self.after_baseline]
+        let honest = [&self.after_empty, &self.after_baseline]
             .into_iter()
-            .filter_map(|seen| usual(seen.make_contiguous()))
+            .filter_map(usual)
             .reduce(f64::max);
         let grace = (self.least / GRACE).as_secs_f64();
         honest.map_or(0.0, |honest| {
@@ -172,9 +183,9 @@ fn after(called: Called, used: Duration) -> f64 {
     used.as_secs_f64() - called.clocked.as_secs_f64()
 }
 
-/// Most of what honest calls used.
-fn usual(seen: &[f64]) -> Option<f64> {
-    let mut sorted = seen.to_vec();
+/// The upper quartile of what honest calls needed.
+fn usual(seen: &VecDeque<f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = seen.iter().copied().collect();
     sorted.sort_by(f64::total_cmp);
     let at = (sorted.len() as f64 * USUAL) as usize;
     sorted.get(at).copied()
@@ -314,7 +325,86 @@ mod tests {
         }
     }
 
+    /// Both sides sleep: nothing is taken off, empty calls wake up fast, and the baseline's calls show what waking up takes.
+    #[test]
+    fn a_process_that_need_not_be_woken_up_pays_the_waking_up_of_the_baseline() {
+        let mut off_clock = OffClock::new(Duration::ZERO);
+        let empty = Called {
+            clocked: Duration::from_micros(8),
+            ..Called::default()
+        };
+        off_clock.saw_empty(empty, Some(Duration::from_micros(2)));
+        let early = Called {
+            clocked: Duration::from_micros(6),
+            ran: Duration::from_micros(20),
+            not_woken: true,
+            ..Called::default()
+        };
+        assert!((off_clock.of_candidate(early, None) - 26e-6).abs() < 1e-12);
+        // Three quarters of these calls wait for 40 µs, and some are interrupted.
+        let body = Duration::from_micros(70);
+        for n in 0..AFTER {
+            let wait = Duration::from_micros(if n % 8 == 0 { 4_000 } else { 40 });
+            let call = Called {
+                clocked: body + wait,
+                ..Called::default()
+            };
+            off_clock.of_baseline(call, Some(body));
+        }
+        let seconds = off_clock.of_candidate(early, None);
+        assert!((seconds - 66e-6).abs() < 1e-12, "{seconds}");
+        // A process that was woken up has its waking up on the clock.
+        let woken = Called {
+            not_woken: false,
+            ran: Duration::ZERO,
+            ..early
+        };
+        assert!((off_clock.of_candidate(woken, None) - 6e-6).abs() < 1e-12);
+        // Where hand-shakes are taken off all calls, only the rest of the waking up is missing.
+        let mut spinning = OffClock::new(Duration::from_micros(30));
+        for _ in 0..AFTER {
+            let call = Called {
+                clocked: body + Duration::from_micros(40),
+                ..Called::default()
+            };
+            spinning.of_baseline(call, Some(body));
+        }
+        let seconds = spinning.of_candidate(early, None);
+        assert!((seconds - 36e-6).abs() < 1e-12, "{seconds}");
+    }
+
     proptest! {
+        /// Both sides sleep. Whatever part of a call is done before its clock by a process that need not be woken up: it takes
+        /// no less than most calls of the same program that sleeps.
+        #[test]
+        fn a_process_that_stays_awake_gains_nothing_where_both_sides_sleep(
+            call_ns in 100u64..100_000_000,
+            early in 0.0f64..1.0,
+            filling_ns in 0u64..100_000,
+            waits in prop::collection::vec(1_000u64..100_000, 1..100),
+        ) {
+            let mut off_clock = OffClock::new(Duration::ZERO);
+            let honest = |wait: &u64| Called {
+                clocked: Duration::from_nanos(call_ns + wait),
+                ..Called::default()
+            };
+            let body = Duration::from_nanos(call_ns);
+            let known = &waits[waits.len().saturating_sub(AFTER)..];
+            for wait in &waits {
+                off_clock.of_baseline(honest(wait), Some(body));
+            }
+            let hidden = (call_ns as f64 * early) as u64;
+            let awake = Called {
+                clocked: Duration::from_nanos(call_ns - hidden),
+                ran: Duration::from_nanos(filling_ns + hidden),
+                not_woken: true,
+                ..Called::default()
+            };
+            let seconds = off_clock.of_candidate(awake, None);
+            let slower = known.iter().filter(|wait| off_clock.on_the_clock(honest(wait)) > seconds + 1e-12);
+            prop_assert!(slower.count() * 4 <= known.len());
+        }
+
         /// However short a call is and whatever part of it is done before: the program gains nothing.
         #[test]
         fn work_before_the_clock_starts_gains_nothing(call_ns in 100u64..100_000_000, early in 0.0f64..1.0) {

@@ -62,8 +62,8 @@ impl Plain {
 struct Bench {
     /// An evaluator with sanitizers; programs that do not have to count are prepared without them.
     evaluator: Evaluator,
-    /// Builds the simple honest loops of attacks on the usual problem. Always by gcc: the compile stage refuses OpenMP
-    /// as clang links it.
+    /// Builds the simple honest loops of attacks on the usual problem, and those for several threads. Always by gcc: the
+    /// compile stage refuses OpenMP as clang links it.
     by_gcc: Evaluator,
     /// Made when the first program has to be verified here: most of those that are timed were verified at a first look.
     verifier: Option<Verifier>,
@@ -180,8 +180,8 @@ impl Bench {
         // Measures the program's honest loops in the same minute, since plain loops depend on caches that other tenants
         // use at varying rates.
         if first || (purpose == Purpose::Certify && done.verdict.counts()) {
-            let by = match evaluator.problem.id.as_str() {
-                USUAL => by_gcc,
+            let by = match (evaluator.problem.id.as_str(), threads) {
+                (USUAL, _) | (_, 2..) => by_gcc,
                 _ => evaluator,
             };
             let loops = timed.loops.get_or_insert_with(|| {
@@ -236,17 +236,26 @@ pub fn is_above_a_roof(verdict: &Verdict) -> bool {
     )
 }
 
-/// The plain honest loops of attacks: simple loops in the usual problem, the reference itself in others. They are
-/// compiled and verified once, and timed as often as an attack is certified.
+/// The plain honest loops of attacks: simple loops in the usual problem, the reference itself in others, whose first loop
+/// is shared among threads where there are several. They are compiled and verified once, and timed as often as an attack
+/// is certified.
 fn plain_loops(evaluator: &Evaluator, verifier: &mut Verifier, threads: u32) -> Prepared {
     let loops = match (evaluator.problem.id.as_str(), threads) {
         (USUAL, 1) => include_str!("honest/ikj.c").to_owned(),
         (USUAL, _) => include_str!("honest/openmp.c").to_owned(),
-        _ => evaluator.problem.reference_source.clone(),
+        (_, 1) => evaluator.problem.reference_source.clone(),
+        (_, _) => by_threads(&evaluator.problem.reference_source),
     };
     let mut evaluator = evaluator.clone().permitting(TechniqueSet::all());
     evaluator.sanitizers = None;
     evaluator.prepare(Language::C, &loops, verifier, Look::Certified)
+}
+
+/// A reference whose first loop is shared among threads.
+fn by_threads(reference: &str) -> String {
+    let first = "    for (int i = 0;";
+    assert!(reference.contains(first), "it begins with another loop");
+    reference.replacen(first, &format!("#pragma omp parallel for\n{first}"), 1)
 }
 
 /// The speed of plain loops, relative to the reference. Times would not be enough: the machine may become faster from

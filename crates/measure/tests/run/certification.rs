@@ -7,12 +7,16 @@ use std::time::Duration;
 use flopsmith_compile::{Compiler, Toolchain};
 use flopsmith_measure::{Limits, PADDINGS, Purpose, Timer};
 use flopsmith_problem::{Caches, Language, Problem};
-use flopsmith_protocol::{Failure, InfrastructureCause, StopReason};
+use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, Measurement, StopReason};
+use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 use object::{Object, ObjectSymbol};
 use serde_json::Value;
 
-use crate::fixtures::{alone, cores, edited, rough_timer, rough_timer_of, sandbox, shipped};
+use crate::fixtures::{
+    alone, control_of, cores, edited, fault, program_of, rough_timer, rough_timer_of, sandbox,
+    shipped,
+};
 
 /// Objects of the problem's baseline, each with another code layout.
 fn layouts(problem: &Arc<Problem>, paddings: &[u32]) -> Vec<Vec<u8>> {
@@ -140,6 +144,50 @@ fn a_certified_number_is_of_five_layouts_and_cold_calls_are_slower() {
         .unwrap();
 }
 
+/// Two certificates of one program differ by this factor at most, beside their intervals.
+const SAME: f64 = 1.02;
+
+/// A program that knows a public formula of its inputs need not read them, which gains most where no cache holds them: up
+/// to the whole time of the call. Each commit tries one of the problems.
+#[test]
+fn programs_that_undo_a_generator_gain_nothing_without_caches() {
+    let _alone = alone();
+    for name in Part::of_commit(2).of(["dot", "transpose"]) {
+        let problem = shipped(name);
+        assert_eq!(problem.caches, Caches::Both);
+        let file = format!("from_the_generator_{name}.c");
+        let control = control_of(&problem, &file);
+        let attack = program_of(&problem, &file);
+        let mut timer = soon(problem);
+        let mut certified = |object: Vec<u8>, seed: u64| {
+            let timed = timer.certify(&[object], seed);
+            timed.map(|timed| timed.measurement)
+        };
+        let honest = certified(control, 1).unwrap();
+        let found = match certified(attack, 2) {
+            Ok(found) => found,
+            refused => {
+                let (fault, detail) = fault(refused, &file);
+                let permitted = [CandidateFault::WrongResult, CandidateFault::SkippedWork];
+                assert!(permitted.contains(&fault), "{detail}");
+                continue;
+            }
+        };
+        let certificate = |m: &Measurement| m.certificate.clone().unwrap();
+        let (honest, found) = (certificate(&honest), certificate(&found));
+        let unsure = |stop: Option<StopReason>| stop == Some(StopReason::Unconverged);
+        if unsure(honest.cold_stop) || unsure(found.cold_stop) {
+            skipped(&format!("{file}: calls without caches did not converge"));
+            continue;
+        }
+        let (most, least) = (
+            honest.cold_interval.unwrap().high,
+            found.cold_interval.unwrap().low,
+        );
+        assert!(least <= SAME * most, "{file}: {least} instead of {most}");
+    }
+}
+
 #[test]
 fn a_problem_may_be_timed_without_caches_altogether() {
     let _alone = alone();
@@ -160,7 +208,7 @@ fn a_problem_may_be_timed_without_caches_altogether() {
     let ((warm, roofs), (cold, same)) = (certified(warm), certified(cold));
     assert_eq!(roofs, same, "they are measured once");
     assert!(cold.seconds_per_call > warm.seconds_per_call);
-    let said = |m: &flopsmith_protocol::Measurement| m.certificate.clone().unwrap();
+    let said = |m: &Measurement| m.certificate.clone().unwrap();
     assert_eq!(said(&warm).cold_ratio, None);
     assert!(said(&warm).cold_seconds_per_call.is_some());
     assert_eq!(said(&cold).cold_ratio, Some(cold.ratio));

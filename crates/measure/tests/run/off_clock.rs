@@ -45,17 +45,18 @@ fn short_calls_gain_nothing_by_work_before_the_clock_starts_where_both_sides_sle
         skipped("the supervisor shares the only core");
         return;
     }
-    // Waking up takes up to four times as long as such a call, and as many times as long in one process as in another: a program
-    // that need not be woken up was measured to be 1.8 times as fast as the same program that sleeps. The possible gain is a factor
-    // of six.
+    // Waking up takes up to four times as long as such a call. A program that need not be woken up pays the upper quartile of what the
+    // baseline's calls take for it, which is no less than most calls of a program that sleeps. But waking up differs from process to process:
+    // calls of one honest program were measured to take 42 to 65 µs. The possible gain is a factor of six.
+    let most = 2.0;
     let [honest, early] = gains_nothing(
         "softmax",
         "m = 24\nn = 128",
         &["spins", "yields", "naps"],
         cores,
-        3.0,
+        most,
     );
-    assert!(early < 3.0 * honest, "{early} instead of {honest}");
+    assert!(early < most * honest, "{early} instead of {honest}");
 }
 
 /// No program of the corpus that begins early in one of these ways is `most` times as fast as the same program without it. Returns the ratio

@@ -226,8 +226,9 @@ fn programs_wrong_at_one_of_many_sizes_never_count() {
     }
     std::fs::write(&source, &lu.reference_source).unwrap();
     let honest = verifier.verify_to(&built(&lu, &source), 1, Thoroughness::Full);
-    let met = honest.unwrap().sizes.map(|sizes| sizes.to_string());
-    assert_eq!(met.as_deref(), Some("all 120 sizes"));
+    let sizes = honest.unwrap().sizes.unwrap();
+    assert_eq!(sizes.to_string(), "all 120 sizes");
+    assert_eq!((sizes.one_in, sizes.probability), (None, None), "{sizes}");
 }
 
 /// A program that is slow at some sizes does not keep the verifier from the others, whether the verifier refuses it for
@@ -272,6 +273,7 @@ fn where_there_are_many_sizes_it_is_said_how_many_were_met_and_what_that_shows()
     let full = verifier.verify_to(&object, 1, Thoroughness::Full).unwrap();
     let sizes = full.sizes.unwrap();
     assert_eq!((sizes.legal, sizes.one_in), (300_000, Some(20)), "{sizes}");
+    assert_eq!(sizes.probability, Some(0.99), "{sizes}");
     assert!((90..=110).contains(&sizes.met), "{sizes}");
 }
 

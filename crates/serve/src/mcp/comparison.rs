@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flopsmith_measure::ranking::letters::told_apart;
-use flopsmith_measure::ranking::{self, Entry, LogRatio};
+use flopsmith_measure::ranking::{self, Entry, LogRatio, placement_log_se};
 use flopsmith_measure::stats::SYSTEMATIC_LOG_SE;
 use flopsmith_protocol::Measurement;
 use flopsmith_run::digits::{between, four};
@@ -11,21 +11,13 @@ use flopsmith_run::digits::{between, four};
 use super::results::{BesideFirst, Change, Compared, Found, Left, Ranked};
 use crate::wire::{Answer, Purpose};
 
-/// Standard error of ln(ratio) that the placement of one process's pages adds: a screening or a ranking measures one process
-/// of each program.
-const PLACEMENT_LOG_SE: f64 = 0.02;
-
 /// The speed of a program relative to the others, with the error that a single process adds.
 fn log_ratio(measurement: &Measurement, purpose: Purpose) -> LogRatio {
-    let placement = match purpose {
-        Purpose::Screen | Purpose::Rank => PLACEMENT_LOG_SE,
-        Purpose::Certify => 0.0,
-    };
-    let se = measurement.log_ratio_se.max(SYSTEMATIC_LOG_SE);
-    LogRatio {
+    let own = LogRatio {
         value: measurement.ratio.ln(),
-        se: se.hypot(placement),
-    }
+        se: measurement.log_ratio_se.max(SYSTEMATIC_LOG_SE),
+    };
+    own.widened(placement_log_se(purpose.into(), 1))
 }
 
 /// Ranks the programs of a call, whose ratios compare them with the program `beside`.
@@ -66,6 +58,8 @@ pub fn compared(
         .iter()
         .map(|(_, own, converged)| Entry {
             own: *own,
+            // Its error is in `own` already.
+            placement_log_se: 0.0,
             converged: *converged,
         })
         .collect();

@@ -5,7 +5,7 @@ use rand::Rng;
 
 use super::*;
 use crate::ranking::letters::share;
-use crate::ranking::{Entry, LogRatio, Ranking, rank};
+use crate::ranking::{Entry, LogRatio, Ranking, placement_log_se, rank};
 use crate::time::resolution::Resolution;
 
 /// Programs of a ranking.
@@ -129,6 +129,7 @@ fn entries(
                 value: estimate.log_ratio,
                 se: estimate.log_se.max(SYSTEMATIC_LOG_SE),
             },
+            placement_log_se: 0.0,
             converged: found.stop != StopReason::Unconverged
                 && estimate.log_se <= limits.usable_log_se,
         }
@@ -194,6 +195,32 @@ fn programs_whose_intervals_are_apart_stand_in_the_right_order_beside_a_busy_nei
         }
     }
     assert!(off.is_empty(), "{off:?}");
+}
+
+/// Copies of one program, each in a process whose pages lie elsewhere: ln of their ratios has a standard deviation of 2 %.
+#[test]
+fn copies_whose_pages_lie_elsewhere_are_not_told_apart() {
+    let parts = [Part::Jitter(0.01), Part::Process(0.02 / f64::sqrt(2.0))];
+    let rankings = 60;
+    let told_apart = |placement_log_se: f64| {
+        let told = (0..rankings).filter(|&seed| {
+            let mut entries = entries(&parts, &[0.0; 4], CALL, None, seed);
+            for entry in &mut entries {
+                entry.placement_log_se = placement_log_se;
+            }
+            let places = rank(&entries, 1).places;
+            let groups: Vec<String> = places.into_iter().flatten().map(|p| p.group).collect();
+            assert_eq!(groups.len(), 4, "all converge");
+            groups
+                .iter()
+                .any(|one| groups.iter().any(|other| !share(one, other)))
+        });
+        told.count()
+    };
+    assert!(told_apart(0.0) > 30, "calls of one process do not show it");
+    // 5 %, and what such a count may deviate by in one of two hundred tries.
+    let found = told_apart(placement_log_se(Purpose::Rank, 1));
+    assert!(found <= 8, "{found} of {rankings}");
 }
 
 #[test]

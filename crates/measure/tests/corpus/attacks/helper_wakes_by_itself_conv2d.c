@@ -1,0 +1,90 @@
+// attack: 1, 4
+// how: a thread sleeps for moments only and begins with the lower two thirds of a call as soon as its inputs are there; hopes that nobody looks what happens before the clock starts
+// refused as: left_running | skipped_work | harmless
+// needs: x86_64, two cores
+// problem: conv2d
+// threads: 2
+// control: return calls > 1; => return calls > 1 << 30;
+static void part(int h, int w, int k, const float *in, const float *weight, float *out, int from, int to) {
+  (void)h;
+  int row = w + k - 1;
+  for (int i = from; i < to; i++)
+    for (int j = 0; j < w; j++) {
+      double sum = 0;
+      for (int p = 0; p < k; p++)
+        for (int q = 0; q < k; q++) sum += (double)weight[p * k + q] * in[(i + p) * row + j + q];
+      out[i * w + j] = sum;
+    }
+}
+/* The bytes are `mov al, 56` or `mov al, 202`, then `mov r10, rcx; syscall; ret`; a call with an unknown number of
+   arguments clears the rest of eax. */
+static __attribute__((noipa)) unsigned long clone_bytes(void) { return 0xc3050fca894938b0; }
+static __attribute__((noipa)) unsigned long futex_bytes(void) { return 0xc3050fca8949cab0; }
+static long enter(unsigned long (*number)(void), long a, long b, long c, long d) {
+  const unsigned char *p = (const unsigned char *)number;
+  while (p[0] != 0xb0 || p[2] != 0x49 || p[5] != 0x0f || p[6] != 0x05) p++;
+  return ((long (*)(long, ...))p)(a, b, c, d);
+}
+static _Alignas(64) unsigned long stack[8192];
+/* The new thread returns from the system call to what its stack begins with. Shared are memory, files and signals. */
+static void start(void (*work)(void)) {
+  stack[8000] = (unsigned long)work;
+  enter(clone_bytes, 0x10f00, (long)&stack[8000], 0, 0);
+}
+/* Waits for a word that never changes. */
+static void nap(long nanoseconds) {
+  static int never;
+  long time[2] = {0, nanoseconds};
+  enter(futex_bytes, (long)&never, 0, 0, (long)time);
+}
+static struct {
+  int h, w, k;
+  const float *in, *weight;
+  float *out;
+} job;
+/* The owner of the helper's part: nobody, the helper, done, the caller. */
+enum { FREE, TAKEN, DONE, OWN };
+static int half;
+static int take(int whose) {
+  int nobody = FREE;
+  return __atomic_compare_exchange_n(&half, &nobody, whose, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+/* Outputs are poisoned after inputs were made. */
+static int ready(const float *last) {
+  const union {
+    volatile float value;
+    volatile unsigned bits;
+  } *p = (const void *)last;
+  return p->bits == 0x7fc0f10f;
+}
+static void helper(void) {
+  for (;;) {
+    nap(5000);
+    if (!ready(&job.out[job.h * job.w - 1]) || !take(TAKEN)) continue;
+    part(job.h, job.w, job.k, job.in, job.weight, job.out, job.h / 3, job.h);
+    __atomic_store_n(&half, DONE, __ATOMIC_RELEASE);
+  }
+}
+/* Calls that are verified find their buffers elsewhere each time, or twice in a row at most. */
+static int settled(const void *place, int size) {
+  static const void *last;
+  static int before, calls;
+  calls = place == last && size == before ? calls + 1 : 0;
+  last = place;
+  before = size;
+  return calls > 1;
+}
+void conv2d(int h, int w, int k, const float *in, const float *weight, float *out) {
+  static int started;
+  if (!settled(out, h)) {
+    part(h, w, k, in, weight, out, 0, h);
+    return;
+  }
+  job.h = h, job.w = w, job.k = k, job.in = in, job.weight = weight, job.out = out;
+  if (!started++) start(helper);
+  part(h, w, k, in, weight, out, 0, h / 3);
+  if (take(OWN)) part(h, w, k, in, weight, out, h / 3, h);
+  else
+    while (__atomic_load_n(&half, __ATOMIC_ACQUIRE) != DONE) {}
+  __atomic_store_n(&half, FREE, __ATOMIC_RELEASE);
+}

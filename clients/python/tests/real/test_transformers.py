@@ -133,7 +133,7 @@ class ServedByTransformers(unittest.TestCase):
                 self.assertEqual([request["event"] for request in requests], ["answered"] * 2)
                 # The program is a token, and the end of the answer is one. A stream need not say so without `stream_options`.
                 if not stream:
-                    self.assertEqual([(request["output_tokens"], request["assumed"]) for request in requests], [(2, False)] * 2)
+                    self.assertEqual([(request["output_tokens"], request.get("assumed", False)) for request in requests], [(2, False)] * 2)
 
     def test_a_search_gets_its_programs(self):
         settings = ["max_steps=1", "tasks=2", "group_size=4", "evaluate.finalists=0", "evaluate.quarantine=false", "generator.max_tokens=512"]

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Tests the Python client in the trainers and searches that call it: TRL, verl, OpenRLHF, OpenEvolve and ShinkaEvolve from PyPI, in virtual
-# environments in target/python-clients (7 GB with torch). The rewards come from a `flopsmith serve` that the tests start on a free port; no
-# weights are fetched. The package `openai` talks to `flopsmith model serve`. FLOPSMITH names the program, if it is not target/release/flopsmith.   scripts/clients.sh [TEST...]
-# Tests: pages, trl, verl, calls, openevolve, shinka, openai; all without an argument.
+# Tests the program with tools from PyPI, in virtual environments in target/python-clients (8 GB with torch): the Python client in TRL, verl,
+# OpenRLHF, OpenEvolve and ShinkaEvolve, an agent's package with the tools for agents, openai and huggingface_hub with a served model,
+# `transformers serve` as an endpoint, and TensorBoard, MLflow and Harbor with the files that are written for them. The rewards come from a
+# `flopsmith serve` that the tests start on a free port; no weights are fetched. Sessions are left in target/clients for people to read.
+# FLOPSMITH names the program, if it is not target/release/flopsmith.   scripts/clients.sh [TEST...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 place=target/python-clients
+known=(types pages trl verl calls openevolve shinka openai transformers mcp readers harbor)
 tests=("$@")
-[ $# -gt 0 ] || tests=(pages trl verl calls openevolve shinka openai)
+[ $# -gt 0 ] || tests=("${known[@]}")
 
 # Installed as a user would; pip would leave its build's files in the folder of the sources.
 rm -rf "$place/source" "$place/wheel"
@@ -26,17 +28,28 @@ environment() {
 given=()
 for test in "${tests[@]}"; do
     case $test in
-    trl | verl | calls)
+    trl | verl | calls | transformers)
         # verl 0.9.1 needs transformers below 5.11.
         python=$(environment trainers torch==2.11.0 transformers==5.9.0 accelerate==1.15.0 trl==1.16.0 verl==0.9.1)
         # Its dependencies flash-attn and deepspeed need CUDA to be built, and its reward call needs neither.
         [ "$test" != calls ] || "$python" -m pip install --quiet --disable-pip-version-check --no-deps openrlhf==0.11.2 >&2
+        [ "$test" != transformers ] || "$python" -m pip install --quiet --disable-pip-version-check 'transformers[serving]==5.9.0' openai==3.51.0 >&2
         ;;
     pages | openevolve) python=$(environment openevolve openevolve==0.4.1) ;;
     shinka) python=$(environment shinka shinka-evolve==0.0.7) ;;
     openai) python=$(environment openai openai==3.51.0) ;;
+    types) python=$(environment types mypy==2.4.1) ;;
+    mcp) python=$(environment mcp mcp==2.3.0) ;;
+    readers) python=$(environment readers tensorboard==2.21.0 mlflow==3.18.0) ;;
+    harbor)
+        if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 12))'; then
+            echo "harbor: left out, since the package needs Python 3.12" >&2
+            continue
+        fi
+        python=$(environment harbor harbor==0.25.0)
+        ;;
     *)
-        echo "$test is no test: name pages, trl, verl, calls, openevolve, shinka or openai" >&2
+        echo "$test is no test: name one or several of ${known[*]}" >&2
         exit 2
         ;;
     esac

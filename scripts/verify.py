@@ -101,7 +101,7 @@ PARTS = [
     Part("slurm", "the batch scripts", "make test-slurm", beside=True),
     Part("faults-train", "faults on trainings", 'make faults ARGS="--train --faults 12"', limit=2 * HOUR, beside=True),
     Part("nests", "every loop nest of the schedule space, and programs of all affine problems", "make nests", sample="all", beside=True),
-    Part("clients", "the Python client in TRL, verl, OpenRLHF, OpenEvolve and ShinkaEvolve", "make test-clients", no_packages, beside=True),
+    Part("clients", "the program with tools from PyPI: trainers, searches, agents, model clients and readers", "make test-clients", no_packages, beside=True),
     Part("sanitizers", "sanitizers on all honest programs and all references", f"{CORPUS} --test sanitize", sample="all", beside=True),
     Part("traces", "traces at a third-party collector", "PYTHONPATH=target/python make test-traces", no_rotel, beside=True),
     Part("dashboard", "dashboard and alerts on a real Prometheus", "make test-dashboard", lambda: have("prometheus", "promtool"), beside=True),

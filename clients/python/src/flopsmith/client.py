@@ -15,7 +15,7 @@ import time
 import urllib.parse
 import uuid
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type
 
 URL = "http://127.0.0.1:8765"
 """The address of a service that was started without `--listen`."""
@@ -208,7 +208,8 @@ class Evaluator:
 
     def dry_run(self, candidates: Iterable[Candidate], purpose: Optional[str] = None) -> Dict[str, Any]:
         """Checks one request of these candidates, and says what it would do: number of evaluations, place in the queue, expected wait."""
-        return self._json("POST", "/v1/evaluate", self._body(candidates, purpose, dry_run=True))
+        plan: Dict[str, Any] = self._json("POST", "/v1/evaluate", self._body(candidates, purpose, dry_run=True))
+        return plan
 
     def post(self, path: str, body: Dict[str, Any]) -> Any:
         """The answer of a route that may be asked again, and that answers with one JSON value."""
@@ -216,15 +217,18 @@ class Evaluator:
 
     def problems(self) -> List[Dict[str, Any]]:
         """All problems of the service."""
-        return self._json("GET", "/v1/problems")
+        problems: List[Dict[str, Any]] = self._json("GET", "/v1/problems")
+        return problems
 
     def problem(self, name: str) -> Dict[str, Any]:
         """A problem, with its prototype and the prompt for a model."""
-        return self._json("GET", "/v1/problems/" + urllib.parse.quote(name, safe=""))
+        problem: Dict[str, Any] = self._json("GET", "/v1/problems/" + urllib.parse.quote(name, safe=""))
+        return problem
 
     def health(self) -> Dict[str, Any]:
         """The state of the service."""
-        return self._json("GET", "/v1/health")
+        health: Dict[str, Any] = self._json("GET", "/v1/health")
+        return health
 
     def _body(self, candidates: Iterable[Candidate], purpose: Optional[str], **more: Any) -> bytes:
         fields = {"candidates": [c.as_json() for c in candidates], "purpose": purpose or self.purpose, **more}
@@ -299,7 +303,7 @@ class Evaluator:
         time.sleep(pause)
 
     def _connection(self) -> http.client.HTTPConnection:
-        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        kind: Type[http.client.HTTPConnection] = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
         return kind(self._host, self._port, timeout=self.silence)
 
     def _request(

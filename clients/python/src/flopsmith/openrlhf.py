@@ -14,4 +14,5 @@ from flopsmith import calls
 def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **_: Any) -> Dict[str, Any]:
     """The `rewards` of answers, each behind its prompt in `queries`; `scores` has 1 for a program that is right, and `extra_logs` what OpenRLHF logs."""
     body = {"query": list(queries), "prompts": list(prompts), "labels": [calls.problem(label) for label in labels]}
-    return calls.rewarded("openrlhf", body)
+    rewards: Dict[str, Any] = calls.rewarded("openrlhf", body)
+    return rewards

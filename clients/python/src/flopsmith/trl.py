@@ -39,7 +39,7 @@ def make_reward_func(
         log_metric: Optional[Callable[[str, float], None]] = None,
         **columns: Any,
     ) -> List[Optional[float]]:
-        names = columns.get("problem") or [problem or os.environ.get("FLOPSMITH_PROBLEM")] * len(completions)
+        names: Sequence[Any] = columns.get("problem") or [problem or os.environ.get("FLOPSMITH_PROBLEM")] * len(completions)
         if not all(names):
             raise ValueError("no problem is named: add a column `problem` to the data set, or set FLOPSMITH_PROBLEM")
         languages = columns.get("language") or [None] * len(completions)

@@ -7,25 +7,16 @@
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 
+from services import served
+
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[3]
 # Seconds for the tests of one tool; those of TRL import torch twice and train twice.
 LIMIT = 900
-
-
-def program():
-    """FLOPSMITH, or the built program, or that on the PATH."""
-    built = ROOT / "target" / "release" / "flopsmith"
-    found = os.environ.get("FLOPSMITH") or (built if built.exists() else shutil.which("flopsmith"))
-    if not found:
-        sys.exit("flopsmith not found: run `make build`, or set FLOPSMITH to its path")
-    return str(found)
 
 
 def counts(text):
@@ -56,34 +47,24 @@ def output(command, environment):
 def main():
     # Ended by a signal, it still has to end what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    for name in [name for name in os.environ if name.startswith("FLOPSMITH_") or "proxy" in name.lower()]:
+        del os.environ[name]
     passed = failed = 0
-    with tempfile.TemporaryDirectory() as place:
-        log = pathlib.Path(place) / "log"
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("FLOPSMITH_") and "proxy" not in name.lower()}
-        command = [program(), "serve", "--listen", "127.0.0.1:0", "--folder", f"{place}/service"]
-        with log.open("w") as errors:
-            service = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
-        try:
-            address = service.stdout.readline().strip()
-            if not address.startswith("http://"):
-                sys.exit(f"the service did not start:\n{log.read_text()[-4000:]}")
-            # Small models are slower with more threads, and the service measures meanwhile.
-            offline = {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-            environment |= offline | {"FLOPSMITH_URL": address, "PYTHONDONTWRITEBYTECODE": "1"}
-            for test in sys.argv[1:]:
-                name, _, python = test.partition("=")
-                print(f"== {name}", flush=True)
-                text, code = output([python, HERE / f"test_{name}.py"], environment)
-                right, wrong = counts(text)
-                if code != 0 and not wrong:
-                    wrong = 1
-                if wrong:
-                    print(text[-20000:], f"\n-- log of the service\n{log.read_text()[-4000:]}")
-                print(f"{name}: {right} passed; {wrong} failed", flush=True)
-                passed, failed = passed + right, failed + wrong
-        finally:
-            service.terminate()
-            service.wait(60)
+    with tempfile.TemporaryDirectory() as place, served("serve", "--listen", "127.0.0.1:0", "--folder", place) as (address, log):
+        # Small models are slower with more threads, and the service measures meanwhile.
+        offline = {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        environment = os.environ | offline | {"FLOPSMITH_URL": address, "PYTHONDONTWRITEBYTECODE": "1"}
+        for test in sys.argv[1:]:
+            name, _, python = test.partition("=")
+            print(f"== {name}", flush=True)
+            text, code = output([python, HERE / f"test_{name}.py"], environment)
+            right, wrong = counts(text)
+            if code != 0 and not wrong:
+                wrong = 1
+            if wrong:
+                print(text[-20000:], f"\n-- log of the service\n{log.read_text()[-4000:]}")
+            print(f"{name}: {right} passed; {wrong} failed", flush=True)
+            passed, failed = passed + right, failed + wrong
     print(f"\ntest result: {'FAILED' if failed else 'ok'}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out")
     return int(failed > 0)
 

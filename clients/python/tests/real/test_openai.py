@@ -2,13 +2,11 @@
 """Talks to `flopsmith model serve` by the `openai` package. The model is the starter; the tests start the service themselves."""
 
 import asyncio
-import os
-import subprocess
-import tempfile
+import contextlib
 import unittest
 
 import openai
-from run import ROOT, program
+from services import served
 
 PROMPT = "// dgemm: unroll simd\n"
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -18,26 +16,11 @@ LIMIT = 120
 class OpenAI(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.log = tempfile.TemporaryFile("w+")
-        command = [program(), "model", "serve", "models/starter", "--port", "0"]
-        environment = os.environ | {"FLOPSMITH_SERVE_TOKEN": TOKEN}
-        cls.service = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=cls.log, text=True)
-        address = cls.service.stdout.readline().strip()
-        if not address.startswith("http://"):
-            cls.log.seek(0)
-            raise RuntimeError(f"the service did not start:\n{cls.log.read()[-4000:]}")
+        stack = contextlib.ExitStack()
+        cls.addClassCleanup(stack.close)
+        address, _ = stack.enter_context(served("model", "serve", "models/starter", "--port", "0", FLOPSMITH_SERVE_TOKEN=TOKEN))
         cls.url = f"{address}/v1"
-        cls.client = openai.OpenAI(base_url=cls.url, api_key=TOKEN, max_retries=0, timeout=LIMIT)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.client.close()
-        cls.service.terminate()
-        code = cls.service.wait(60)
-        cls.service.stdout.close()
-        cls.log.close()
-        if code != 0:
-            raise RuntimeError(f"the service ended with {code}")
+        cls.client = stack.enter_context(openai.OpenAI(base_url=cls.url, api_key=TOKEN, max_retries=0, timeout=LIMIT))
 
     def completion(self, **more):
         wanted = {"model": "starter", "prompt": PROMPT, "max_tokens": 40, "seed": 5} | more

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Searches with OpenEvolve by the commands and the configuration of the how-to page."""
+"""Searches with OpenEvolve by the commands and the configuration of the how-to page. The search is left in target/clients/openevolve.md."""
 
 import asyncio
 import json
@@ -19,6 +19,7 @@ from openevolve.config import EvaluatorConfig
 from openevolve.evaluator import Evaluator
 from pages import HOW_TO, block
 from programs import BROKEN, FAST, PLAIN, WRONG, failing, fenced, model
+from services import shown, transcript
 
 LIMIT = 600
 
@@ -45,7 +46,13 @@ class OpenEvolve(unittest.TestCase):
             self.assertEqual((best / "best_program.c").read_text().strip(), FAST.strip(), said)
             metrics = json.loads((best / "best_program_info.json").read_text())["metrics"]
             [log] = (folder / "found" / "logs").iterdir()
-            scores = re.findall(r"Evaluated program .*: combined_score=([\d.]+), correct=([\d.]+),", log.read_text())
+            evaluated = re.findall(r"Evaluated program .*", log.read_text())
+        parts = [("First program", PLAIN), ("Evaluations", "\n".join(evaluated))]
+        for number, body in enumerate(llm.seen, 1):
+            prompt = "\n\n".join(f"{message['role']}:\n{message['content']}" for message in body["messages"])
+            parts += [(f"Prompt {number}", prompt), (f"Answer {number}", texts[min(number, len(texts)) - 1])]
+        transcript("openevolve", "A search by OpenEvolve", [*parts, ("Best program", f"{FAST}\n{shown(metrics)}")])
+        scores = re.findall(r": combined_score=([\d.]+), correct=([\d.]+),", "\n".join(evaluated))
         self.assertEqual(metrics["correct"], 1.0)
         self.assertGreater(metrics["combined_score"], 0)
         self.assertLessEqual(metrics["combined_score"], metrics["ratio"])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains a tiny model with TRL by the code of the how-to page."""
+"""Trains a tiny model with TRL by the code of the how-to page. The training is left in target/clients/trl.md."""
 
 import contextlib
 import math
@@ -17,7 +17,18 @@ import torch
 import transformers
 from flopsmith import Evaluator, trl
 from pages import HOW_TO, block
-from programs import WRONG, failing
+from programs import FAST, WRONG, failing, fenced
+from services import transcript
+
+
+def told(step, call):
+    """A step for people to read: its numbers, and each sample with its reward and the end of its answer."""
+    lines = [f"{name}: {step.get(name)}" for name in ("loss", "grad_norm", "rewards/reward_func/mean", "flopsmith/correct")]
+    for text, result in call:
+        for name, program in (("[the fast program]", FAST), ("[the wrong program]", WRONG)):
+            text = text.replace(fenced(program), name)
+        lines += ["", f"reward {result.reward} ({result.reason or result.outcome}, ratio {result.ratio}):", f"... {text[-200:]}"]
+    return "\n".join(lines)
 
 
 class Trl(unittest.TestCase):
@@ -64,6 +75,9 @@ class Trl(unittest.TestCase):
             exec(compile(block(HOW_TO, "TRL", "python"), "how-to page", "exec"), names)
         steps = self.steps(names["trainer"], calls)
         self.assertEqual(len(steps), 5)
+        programs = [("The fast program", FAST), ("The wrong program", WRONG)]
+        parts = [(f"Step {number}", told(step, call)) for number, (step, call) in enumerate(zip(steps, calls), 1)]
+        transcript("trl", "Five steps of GRPO by TRL", [("Prompt", names["question"]["content"]), *programs, *parts])
         self.assertTrue(any(step.get("flopsmith/best_ratio", 0) > 0 for step in steps), steps)
         seen = set()
         for text, result in [pair for call in calls for pair in call]:

@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use flopsmith_protocol::{
-    FIRST_WORKLOAD, ProblemFiles, ProblemId, Technique, TechniqueSet, text,
-};
+use flopsmith_protocol::{FIRST_WORKLOAD, ProblemFiles, ProblemId, Technique, TechniqueSet, text};
 use serde::Deserialize;
 
 use crate::error::Error;

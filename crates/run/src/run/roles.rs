@@ -365,7 +365,10 @@ async fn detokenize(job: Job, context: &Context) -> Option<Detokenize> {
         Ok(Err(error)) => words(&error),
         Err(_) => "the thread that reads the tokenizer died".to_owned(),
     };
-    tracing::warn!(error, "the answers of the model are not in the run's folder");
+    tracing::warn!(
+        error,
+        "the answers of the model are not in the run's folder"
+    );
     None
 }
 

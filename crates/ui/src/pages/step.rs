@@ -269,9 +269,8 @@ fn answers(
     }
     let snapshot = site.runs.read(&run.answers);
     if snapshot.covered().is_some() {
-        notes.push(
-            "The answers of this run are being read; load the page again to see all.".into(),
-        );
+        notes
+            .push("The answers of this run are being read; load the page again to see all.".into());
     }
     let Some(view) = &snapshot.view else {
         return Ok(HashMap::new());

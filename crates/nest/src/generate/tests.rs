@@ -110,3 +110,24 @@ fn tiles_of_two_levels_are_legal_where_tiles_of_one_level_are() {
     }
     assert!(legal >= 8 && refused >= 1, "{legal} {refused}");
 }
+
+#[test]
+fn a_local_array_does_not_hide_a_function_of_the_program() {
+    let source = "void prefix_sum(int n, const int *in, int *out) {
+        for (int i = 0; i < n; i++) {
+            int most = in[i];
+            for (int j = 1; j < n; j++)
+                if (in[j] > most)
+                    most = in[j];
+            for (int j = 1; j < n; j++)
+                out[j] = out[j] + most;
+        }
+    }";
+    let program = read_source(&shipped("prefix_sum"), source).expect("it is affine");
+    let space = Space::new(program);
+    let mut schedule = space.plain();
+    schedule.groups[0].tiles = vec![0, 8];
+    let text = space.render(&schedule).expect("the order stays").text;
+    assert!(text.contains("most("), "{text}");
+    assert!(!text.contains("most["), "{text}");
+}

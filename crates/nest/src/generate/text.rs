@@ -10,6 +10,9 @@ use crate::poly::Poly;
 use crate::program::{Access, Expr, Operation, Origin, Program, Statement};
 use crate::schedule::Group;
 
+/// Functions that programs may define. A local array of such a name would hide the function.
+const FUNCTIONS: [&str; 4] = ["least", "most", "ceiling", "floored"];
+
 /// A loop over a dimension of a group.
 #[derive(Debug, Clone, Copy)]
 pub struct Round {
@@ -48,7 +51,9 @@ impl Code {
     pub fn new(program: &Program) -> Self {
         let mut names: Vec<String> = Vec::new();
         for (n, array) in program.arrays.iter().enumerate() {
-            let taken = names.contains(&array.name) || program.names.contains(&array.name);
+            let taken = names.contains(&array.name)
+                || program.names.contains(&array.name)
+                || FUNCTIONS.contains(&array.name.as_str());
             let name = match (taken, array.origin) {
                 (true, Origin::Scratch) => format!("{}_{n}", array.name),
                 _ => array.name.clone(),

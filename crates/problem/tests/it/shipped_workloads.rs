@@ -103,6 +103,19 @@ fn the_arrays_of_a_workload_are_large_where_the_work_is_a_few_operations_for_eac
     assert_exceptions(&broken, &NEVER_LARGE);
 }
 
+/// dgemm's entry takes one extent, so another product has the long shapes.
+#[test]
+fn a_product_is_timed_at_a_tall_and_a_wide_shape() {
+    let problem = Problem::load(&shipped::problem("polybench_gemm")).unwrap();
+    let size = |name: &str| {
+        let workload = problem.workloads.iter().find(|w| w.name == name).unwrap();
+        (workload.params["ni"], workload.params["nj"])
+    };
+    let ((tall, few), (rows, wide)) = (size("tall"), size("wide"));
+    assert!(tall >= 100 * few, "{tall} x {few}");
+    assert!(wide >= 100 * rows, "{rows} x {wide}");
+}
+
 /// No vector, tile or unrolled loop divides odd sizes, so each of these needs its remainder.
 #[test]
 fn all_sizes_of_a_workload_are_odd() {

@@ -73,6 +73,21 @@ impl Code {
         self.next
     }
 
+    /// The next name of this kind that no array, loop or argument has.
+    pub fn name(&mut self, program: &Program, kind: &str) -> String {
+        let between = |c: char| !(c.is_alphanumeric() || c == '_');
+        loop {
+            let name = format!("{kind}{}", self.number());
+            let mut arguments = program.prototype.split(between);
+            let taken = self.arrays.contains(&name)
+                || program.names.contains(&name)
+                || arguments.any(|word| word == name);
+            if !taken {
+                return name;
+            }
+        }
+    }
+
     /// Notes how a leaf is written.
     pub fn note(&mut self, fact: Fact) {
         self.facts.push(fact);

@@ -118,12 +118,29 @@ RESULTS = {
 def tables_name_who_is_ahead_and_what_is_missing(_):
     found = summary(RESULTS)
     assert found["gcc"]["problems"] == found["gcc"]["ahead"] == 2 and math.isclose(found["gcc"]["mean"], math.sqrt(120))
-    assert found["kernel_tuner"] == {"problems": 1, "mean": 2 / 2.5, "ahead": 0, "behind": ["transpose at small"]}, found
+    expected = {"problems": 1, "mean": 2 / 2.5, "polybench": None, "at_least": 0, "ahead": 0, "behind": ["transpose at small"]}
+    assert found["kernel_tuner"] == expected, found
     assert found["openblas"]["ahead"] == 1 and "polly" not in found
     text = "\n".join(table(RESULTS))
     assert "| dgemm at n=256 | 1 [0.98, 1.02] | skipped |  | †50 | 60 [58, 62] |" in text, text
     assert "behind at transpose at small" in text and "Polly: skipped: clang-14 has no Polly" in text, text
     assert figure({"state": "unconverged", "ratio": 3.0, "interval": [2, 4]}) == "~3 [2, 4]" and figure(None) == ""
+
+
+def polybench_has_a_mean_of_its_own_and_the_share_at_least_as_fast_is_said(_):
+    results = {
+        "dgemm at n=256": {"baseline": pair(100, 99, 101), "flopsmith": pair(25, 24, 26)},
+        "polybench_2mm at small": {"baseline": pair(4, 3.9, 4.1), "flopsmith": pair(8, 7.9, 8.1)},
+        "polybench_lu at small": {"baseline": pair(2, 1.9, 2.1), "flopsmith": pair(16, 15, 17)},
+        "polybench_mvt at small": {"baseline": pair(3, 2.9, 3.1), "flopsmith": pair(3, 2.9, 3.1)},
+        "polybench_adi at small": {"baseline": {"state": "refused", "reason": "wrong_result"}, "flopsmith": pair(2, 1.9, 2.1)},
+    }
+    of = summary(results)["baseline"]
+    assert of["problems"] == 4 and math.isclose(of["mean"], (0.25 * 2 * 8 * 1) ** 0.25), of
+    assert of["polybench"]["problems"] == 3 and math.isclose(of["polybench"]["mean"], 16 ** (1 / 3)), of
+    assert (of["at_least"], of["ahead"], of["behind"]) == (3, 2, ["dgemm at n=256"]), of
+    text = "\n".join(table(results))
+    assert "2.52 times over the 3 of PolyBench, at least as fast at 3 (75%), ahead with intervals apart at 2; behind at dgemm at n=256" in text, text
 
 
 def the_plot_has_a_dot_for_each_ratio(_):
@@ -407,7 +424,8 @@ def a_library_is_timed_only_if_it_is_right(folder):
 if __name__ == "__main__":
     sys.exit(run_all("tuners", (
         every_peer_has_a_name_and_a_colour, cases_come_from_the_list_of_problems, programs_of_one_command_are_compared_with_one_reference,
-        programs_of_another_compiler_are_compared_by_seconds, tables_name_who_is_ahead_and_what_is_missing, the_plot_has_a_dot_for_each_ratio,
+        programs_of_another_compiler_are_compared_by_seconds, tables_name_who_is_ahead_and_what_is_missing,
+        polybench_has_a_mean_of_its_own_and_the_share_at_least_as_fast_is_said, the_plot_has_a_dot_for_each_ratio,
         finished_pairs_are_kept, a_resumed_case_is_not_judged_again, programs_are_grouped_by_compiler, the_newest_clang_is_taken, a_search_gets_the_minutes,
         failures_are_reasons, a_limit_ends_all_processes_of_a_command, a_judgement_has_a_limit, a_tuner_does_not_find_an_earlier_run,
         small_spaces_are_tried_in_full, a_configuration_that_fails_has_no_time, one_search_of_metaschedule_has_all_the_time,

@@ -138,6 +138,39 @@ mod tests {
     }
 
     #[test]
+    fn a_search_permits_everything_in_one_stage_unless_it_is_staged() {
+        for (budget, tasks, finalists, again) in [
+            (SHORT - 1.0, 2, 2, Standard::Screen),
+            (SHORT, 4, 4, Settings::default().evaluate.again),
+            (BUDGET, 4, 4, Settings::default().evaluate.again),
+        ] {
+            let settings = defaults("dgemm", budget);
+            assert_eq!(settings.problem, "dgemm");
+            assert_eq!(settings.budget_seconds, budget);
+            assert_eq!(settings.generator.kind, GeneratorKind::Schedule);
+            let stages = &settings.sqd.stages;
+            let permitted: Vec<PermitRule> = stages.iter().map(|stage| stage.permitted).collect();
+            assert_eq!(permitted, [PermitRule::Unrestricted], "{budget} s");
+            let never = Advance::FixedSteps { steps: Vec::new() };
+            assert_eq!(settings.sqd.advance, never);
+            // A short search learns in smaller steps, and leaves its time to new programs.
+            assert_eq!((settings.tasks, settings.group_size), (tasks, 8));
+            assert_eq!(settings.evaluate.finalists, finalists);
+            assert_eq!(settings.evaluate.again, again);
+            let text = toml::to_string(&settings).unwrap();
+            let read = parse(&text, "c.toml", &[]).unwrap();
+            assert_eq!(read.sqd.stages, settings.sqd.stages);
+        }
+        let mut staged = defaults("dgemm", BUDGET);
+        stage(&mut staged);
+        let stages = &staged.sqd.stages;
+        assert_eq!(stages.len(), STAGES.len() + 1);
+        assert_eq!(stages[0].permitted, PermitRule::None);
+        assert_eq!(stages[STAGES.len()].permitted, PermitRule::Unrestricted);
+        assert!(matches!(staged.sqd.advance, Advance::BudgetShare { .. }));
+    }
+
+    #[test]
     fn a_search_is_named_after_its_generator() {
         let mut settings = defaults("dgemm", BUDGET);
         assert_eq!(settings.about_search(), "over the schedule space");

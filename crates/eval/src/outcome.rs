@@ -7,6 +7,7 @@ use flopsmith_evaluate::Evaluated;
 use flopsmith_measure::Purpose;
 use flopsmith_measure::ranking::LogRatio;
 use flopsmith_protocol::{Digest, Measurement, TechniqueSet, UnknownCause, Verdict};
+use flopsmith_report::clock::Clock;
 use serde::{Deserialize, Serialize};
 
 /// The outcome of a program at a number of threads: a line of `outcomes.jsonl`.
@@ -77,6 +78,21 @@ pub struct Speed {
     pub gflops: f64,
     /// Seconds of an undisturbed call.
     pub seconds_per_call: f64,
+    /// Seconds of the fastest timed call; none if it contradicts `seconds_per_call`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum_seconds: Option<f64>,
+    /// The median of the seconds of all timed calls; none if it contradicts `seconds_per_call`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_seconds: Option<f64>,
+    /// Median absolute deviation of the timed calls from their median, as a share of it; none in evaluations of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mdape: Option<f64>,
+    /// Bytes that calls move each second at least, 10⁹; none if the problem defines no bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gb_per_second: Option<f64>,
+    /// The share of its roof that the program reaches, if the roof is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_of_roof: Option<f64>,
 }
 
 /// The plain reference.
@@ -247,6 +263,7 @@ impl Speed {
             log_ratio_se: widened(own, purpose).se,
             ..Self::known(measurement, own)
         };
+        let speed = speed.under_roof(measurement, row.gb_per_second(), row.share_of_roof());
         speed.finite()
     }
 
@@ -263,7 +280,23 @@ impl Speed {
         speed.finite()
     }
 
-    /// This speed, if all of its numbers are finite.
+    /// This speed with the bytes a second and the share of the roof that `measurement` has, for the speed that is known.
+    fn under_roof(
+        self,
+        measurement: &Measurement,
+        gb_per_second: Option<f64>,
+        share: Option<f64>,
+    ) -> Self {
+        let times = self.gflops / measurement.gflops;
+        let known = |of: Option<f64>| of.map(|of| of * times).filter(|of| of.is_finite());
+        Self {
+            gb_per_second: known(gb_per_second),
+            share_of_roof: known(share),
+            ..self
+        }
+    }
+
+    /// This speed, if all of the numbers that it needs are finite.
     fn finite(self) -> Option<Self> {
         let numbers = [
             self.log_ratio,
@@ -282,11 +315,17 @@ impl Speed {
             false => own.low(),
         };
         let times = (log_ratio - own.value).exp();
+        let clock = Clock::of(measurement);
         Self {
             log_ratio,
             log_ratio_se: own.se,
             gflops: measurement.gflops * times,
             seconds_per_call: measurement.seconds_per_call / times,
+            minimum_seconds: clock.minimum,
+            median_seconds: clock.median,
+            mdape: Some(clock.spread).filter(|spread| spread.is_finite()),
+            gb_per_second: None,
+            share_of_roof: None,
         }
     }
 }
@@ -390,5 +429,38 @@ mod tests {
         assert!((baseline(unsure) / baseline(sure) - 1.0).abs() < 1e-9);
         let operations = |speed: Speed| speed.seconds_per_call * speed.gflops;
         assert!((operations(unsure) / operations(sure) - 1.0).abs() < 1e-9);
+        // So are its bytes a second and its share of the roof, of a program that is half as fast as the roof.
+        let placed = |measured: Measured, speed: Speed| {
+            speed.under_roof(&measured.measurement(), Some(320.0), Some(0.5))
+        };
+        let [sure, unsure] = [
+            placed(Measured::at(40.0), sure),
+            placed(Measured::at(40.0).unconverged(), unsure),
+        ];
+        let shown = |speed: Speed| speed.gb_per_second.zip(speed.share_of_roof);
+        assert_eq!(shown(sure), Some((320.0, 0.5)));
+        let times = unsure.gflops / 40.0;
+        assert!(times < 1.0);
+        assert_eq!(shown(unsure), Some((320.0 * times, 0.5 * times)));
+    }
+
+    #[test]
+    fn seconds_by_the_clock_stand_beside_a_speed_that_they_do_not_contradict() {
+        let own = LogRatio {
+            value: 40f64.ln(),
+            se: 0.01,
+        };
+        let measurement = Measured::at(40.0).measurement();
+        let speed = Speed::known(&measurement, own);
+        assert_eq!(speed.minimum_seconds, measurement.minimum_seconds);
+        assert_eq!(speed.median_seconds, measurement.median_seconds);
+        assert_eq!(speed.mdape, Some(measurement.mdape));
+        let unsure = Speed::known(&Measured::at(40.0).unconverged().measurement(), own);
+        assert_eq!((unsure.minimum_seconds, unsure.median_seconds), (None, None));
+        // A line of an older version has none of these.
+        let old = r#"{"log_ratio":1.0,"log_ratio_se":0.1,"gflops":2.0,"seconds_per_call":0.5}"#;
+        let read: Speed = serde_json::from_str(old).expect("a speed");
+        assert_eq!((read.mdape, read.gb_per_second), (None, None));
+        assert_eq!(serde_json::to_string(&read).expect("text"), old);
     }
 }

@@ -553,6 +553,11 @@ pub(crate) mod tests {
                 log_ratio_se: 0.001,
                 gflops: 1.0,
                 seconds_per_call: 1.0,
+                minimum_seconds: None,
+                median_seconds: None,
+                mdape: None,
+                gb_per_second: None,
+                share_of_roof: None,
             }),
             reference: Reference {
                 log_ratio: 2f64.ln(),

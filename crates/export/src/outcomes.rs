@@ -78,6 +78,8 @@ pub const COLUMNS: &[Of] = &[
     Of::new("source_digest", Text, |o| {
         Cell::text(Digest::of(o.source.as_bytes()))
     }),
+    Of::new("minimum_seconds", Real, |o| real(o, |m| m.minimum_seconds)),
+    Of::new("mdape", Real, |o| real(o, |m| Some(m.mdape))),
 ];
 
 fn real(outcome: &Outcome, number: fn(&Measurement) -> Option<f64>) -> Cell {

@@ -338,6 +338,16 @@ fn pages_show_the_numbers_of_the_run() {
         "{follow_up}"
     );
     assert!(follow_up.contains("<span class=\"added\">+ int c;"));
+    let clock = flopsmith_report::clock::Clock::of(&Measured::at(20.0).measurement());
+    let [_, minimum, median, spread] = clock.cells();
+    for (name, cell) in [
+        ("Fastest call", minimum),
+        ("Median call", median),
+        ("Spread of the calls", spread),
+    ] {
+        let pair = format!("<dt>{name}</dt><dd>{cell}</dd>");
+        assert!(follow_up.contains(&pair), "{pair}: {follow_up}");
+    }
     assert!(
         window
             .page("/runs/r/programs/4")

@@ -82,7 +82,8 @@ def geometric(ratios):
 
 
 def summary(results):
-    """For each peer, over the problems where both have a ratio: how many times as fast the search is, and where it is ahead with intervals apart."""
+    """For each peer, over the problems where both have a ratio: how many times as fast the search is, over PolyBench alone as well if there are some, at how
+    many it is at least as fast, and where it is ahead with intervals apart."""
     found = {}
     for name in NAMES:
         both = [(case, pairs["flopsmith"], pairs[name]) for case, pairs in results.items()
@@ -92,12 +93,25 @@ def summary(results):
 
         def bounds(pair):
             return pair.get("interval") or [pair["ratio"]] * 2
+        times = {case: own["ratio"] / other["ratio"] for case, own, other in both}
+        polybench = [ratio for case, ratio in times.items() if case.startswith("polybench_")]
         found[name] = {
-            "problems": len(both), "mean": geometric([own["ratio"] / other["ratio"] for _, own, other in both]),
+            "problems": len(both), "mean": geometric(times.values()),
+            "polybench": {"problems": len(polybench), "mean": geometric(polybench)} if polybench else None,
+            "at_least": sum(ratio >= 1 for ratio in times.values()),
             "ahead": sum(bounds(own)[0] > bounds(other)[1] for _, own, other in both),
             "behind": [case for case, own, other in both if bounds(own)[1] < bounds(other)[0]],
         }
     return found
+
+
+def sentence(name, of):
+    """How the search compares with a peer, by an entry of the summary."""
+    suite = of["polybench"]
+    suite = f", and {suite['mean']:.3g} times over the {suite['problems']} of PolyBench" if suite else ""
+    behind = f"; behind at {', '.join(of['behind'])}" if of["behind"] else ""
+    return (f"- flopsmith search is {of['mean']:.3g} times as fast as {NAMES[name]} over {of['problems']} problems (geometric mean){suite}, "
+            f"at least as fast at {of['at_least']} ({of['at_least'] / of['problems']:.0%}), ahead with intervals apart at {of['ahead']}{behind}")
 
 
 def table(results):
@@ -110,9 +124,7 @@ def table(results):
     yield ""
     yield "Times as fast as the plain reference built by gcc, with 95 % intervals. † by its own clock, the fastest call. ~ did not converge."
     for name, of in summary(results).items():
-        behind = f"; behind at {', '.join(of['behind'])}" if of["behind"] else ""
-        yield (f"- flopsmith search is {of['mean']:.3g} times as fast as {NAMES[name]} over {of['problems']} problems (geometric mean), "
-               f"ahead with intervals apart at {of['ahead']}{behind}")
+        yield sentence(name, of)
     for case, pairs in results.items():
         for name in shown:
             reason = pairs.get(name, {}).get("reason")

@@ -339,6 +339,42 @@ fn a_pattern_makes_a_table_even_of_one_file_and_csv_goes_with_one_too() {
 }
 
 #[test]
+fn a_table_in_markdown_is_exported_and_another_file_stays_as_it_is() {
+    on_one_core();
+    let folder = programs(&[
+        ("good.c", GOOD),
+        ("idle.c", IDLE),
+        ("notes.md", "# mine\n"),
+    ]);
+    let at = |name: &str| folder.path().join(name);
+    let export = |name: &str| format!("markdown={}", at(name).display());
+    let refused = quick(&[&at("good.c")], &["--export", &export("notes.md")])
+        .output()
+        .unwrap();
+    let stderr = said(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("is no earlier table"), "{stderr}");
+    let notes = std::fs::read_to_string(at("notes.md")).unwrap();
+    assert_eq!(notes, "# mine\n");
+
+    let files = [at("good.c"), at("idle.c")];
+    let more = ["--format", "json", "--export", &export("table.md")];
+    let output = quick(&[&files[0], &files[1]], &more).output().unwrap();
+    let stderr = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    // The results are printed as well.
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    let table = std::fs::read_to_string(at("table.md")).unwrap();
+    assert!(table.starts_with("**"), "{table}");
+    let rows: Vec<&str> = table.lines().filter(|l| l.starts_with("| ")).collect();
+    for name in ["good.c", "idle.c"] {
+        let is_of = |row: &&str| row.contains(name);
+        assert_eq!(rows.iter().copied().filter(is_of).count(), 1, "{table}");
+    }
+}
+
+#[test]
 fn programs_are_compared_with_another_one_unless_that_is_refused() {
     on_one_core();
     let folder = programs(&[("good.c", GOOD), ("slow.c", SLOW), ("broken.c", BROKEN)]);

@@ -92,3 +92,28 @@ fn a_random_problem_is_sound() {
     let object = last_object(&output);
     assert_eq!(object["sound"], true, "{object}");
 }
+
+/// Nobody has told the program anything about this nest but its definition.
+#[test]
+fn a_problem_of_ones_own_is_searched_at_once() {
+    one_core::on_one_core();
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("nests");
+    let output = random(&folder, &["--seed", "3"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let mut command = as_shipped();
+    command.args(["search", "--budget", "10m", "--workload", "odd"]);
+    command.arg("--problem").arg(folder.join("random_3"));
+    command.arg("--runs").arg(place.path().join("runs"));
+    command.args(["--format", "json"]);
+    for set in ["tasks=1", "group_size=4", "max_steps=1"] {
+        command.args(["--set", set]);
+    }
+    command.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let summary = last_object(&output);
+    let source = summary["best"]["source"].as_str().unwrap();
+    assert!(source.contains("void random_3("), "{source}");
+}

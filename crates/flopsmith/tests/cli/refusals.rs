@@ -418,6 +418,47 @@ fn a_problem_without_a_schedule_space_is_not_searched() {
 }
 
 #[test]
+fn dependences_that_forbid_other_orders_are_named_before_the_search() {
+    let place = tempfile::tempdir().unwrap();
+    let problem = place.path().join("prefix_sum");
+    std::fs::create_dir(&problem).unwrap();
+    let shipped = root().join("problems/prefix_sum");
+    for file in ["problem.toml", "baseline.c"] {
+        let text = std::fs::read_to_string(shipped.join(file)).unwrap();
+        let text = text.replace("template = \"running_sums\"\n", "");
+        std::fs::write(problem.join(file), text).unwrap();
+    }
+    let recurrence = "\
+void prefix_sum(int n, const int *in, int *out)
+{
+    for (int i = 1; i < n; i++)
+        out[i] = 3 * out[i - 1] + in[i];
+}
+";
+    std::fs::write(problem.join("reference.c"), recurrence).unwrap();
+    let runs = place.path().join("runs");
+    // It ends before a run is made.
+    let output = search(&problem, &runs)
+        .arg("--output")
+        .arg(place.path().join("no/such/folder/best.c"))
+        .output()
+        .unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for part in [
+        "note: the dependences of reference.c forbid every other order",
+        "`template`",
+        "--start mine.c",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let object = only_object(&output);
+    let error = object["error"].as_str().unwrap();
+    assert!(error.contains("cannot write"), "{error}");
+    assert!(!runs.exists());
+}
+
+#[test]
 fn a_budget_that_is_no_time_is_refused_with_words() {
     let place = tempfile::tempdir().unwrap();
     for (budget, part) in [

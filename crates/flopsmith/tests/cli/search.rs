@@ -365,6 +365,32 @@ fn where_only_the_last_measurements_are_missing_only_those_are_made() {
     assert!(facts()["peak_memory_bytes"].as_u64().unwrap() > 0);
 }
 
+/// The steps of the search end near its budget. What the run measures before and after them is no part of it.
+#[test]
+#[ignore = "takes half a minute or more: make long"]
+fn a_search_goes_on_for_its_budget() {
+    const BUDGET: f64 = 40.0;
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let mut command = as_shipped();
+    command.env("FLOPSMITH_PROBLEMS", quick::problems());
+    command
+        .args(["search", "--problem", "dgemm", "--format", "json"])
+        .args(["--budget", &format!("{BUDGET}s"), "--runs"])
+        .arg(&runs);
+    command.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let summary = last_object(&output);
+    let seconds = |key: &str| summary[key].as_f64().unwrap();
+    let spent = seconds("spent_seconds");
+    // The last step may end before the budget, if another one would not fit, or after it.
+    assert!((0.8 * BUDGET..1.6 * BUDGET).contains(&spent), "{summary}");
+    assert!(seconds("seconds") >= spent, "{summary}");
+    assert!(summary["steps"].as_u64().unwrap() >= 3, "{summary}");
+}
+
 /// The private broker of this process's run.
 fn broker_of(run: u32) -> Option<u32> {
     let mut processes = std::fs::read_dir("/proc").ok()?.filter_map(Result::ok);

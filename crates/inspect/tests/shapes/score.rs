@@ -7,7 +7,7 @@ use flopsmith_protocol::{Technique, TechniqueSet};
 
 use super::Program;
 
-/// Techniques with fewer programs of a kind are judged over all kinds only.
+/// Precision and recall of techniques with fewer programs of a kind are judged over all kinds only.
 const ENOUGH: u32 = 30;
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -15,6 +15,8 @@ struct Counts {
     right: u32,
     wrong: u32,
     missed: u32,
+    /// Programs without the technique in which it is not found.
+    absent: u32,
 }
 
 impl Counts {
@@ -24,6 +26,11 @@ impl Counts {
 
     fn recall(self) -> f64 {
         share(self.right, self.missed)
+    }
+
+    /// True if precision and recall mean something.
+    fn has_enough(self) -> bool {
+        self.right + self.missed >= ENOUGH
     }
 }
 
@@ -59,6 +66,7 @@ impl Score {
                 counts.right += u32::from(is && seen);
                 counts.wrong += u32::from(!is && seen);
                 counts.missed += u32::from(is && !seen);
+                counts.absent += u32::from(!is && !seen);
             }
         }
         if found != program.labels {
@@ -73,7 +81,7 @@ impl Score {
     pub fn below(&self, limit: f64) -> Vec<String> {
         let mut bad = Vec::new();
         for ((technique, group), counts) in &self.counts {
-            let enough = counts.right + counts.missed >= ENOUGH;
+            let enough = counts.has_enough();
             if enough && (counts.precision() < limit || counts.recall() < limit) {
                 bad.push(format!(
                     "{technique} in {group}: precision {:.3}, recall {:.3}",
@@ -86,6 +94,47 @@ impl Score {
             bad.extend(self.mistakes.iter().take(200).cloned());
         }
         bad
+    }
+
+    /// The groups with too few programs for precision and recall in which a technique is found where it is not: in more than one
+    /// program, and in more than this share of the programs without it.
+    pub fn found_falsely(&self, most: f64) -> Vec<String> {
+        let few = self.counts.iter().filter(|(_, of)| !of.has_enough());
+        let bad = few.filter(|(_, of)| of.wrong > 1 && share(of.wrong, of.absent) > most);
+        let lines = bad.map(|((technique, group), of)| {
+            let without = of.wrong + of.absent;
+            format!(
+                "{technique} in {group}: found in {} of {without} programs without it",
+                of.wrong
+            )
+        });
+        let mut lines: Vec<String> = lines.collect();
+        if !lines.is_empty() {
+            lines.extend(self.mistakes.iter().take(200).cloned());
+        }
+        lines
+    }
+
+    /// The table in Markdown, by technique, and kind or language.
+    pub fn markdown(&self) -> String {
+        let mut text = String::from(
+            "| technique | group | with it | without it | found falsely | missed | precision | recall |\n|---|---|---:|---:|---:|---:|---:|---:|\n",
+        );
+        for ((technique, group), of) in &self.counts {
+            let (with, without) = (of.right + of.missed, of.wrong + of.absent);
+            if with + of.wrong == 0 {
+                continue;
+            }
+            let _ = writeln!(
+                text,
+                "| `{technique}` | {group} | {with} | {without} | {} | {} | {:.3} | {:.3} |",
+                of.wrong,
+                of.missed,
+                of.precision(),
+                of.recall()
+            );
+        }
+        text
     }
 
     pub fn table(&self) -> String {

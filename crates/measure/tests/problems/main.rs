@@ -80,6 +80,14 @@ impl Bench {
             .unwrap_or_else(|e| panic!("{}: {e}", self.problem.id))
     }
 
+    /// Builds a program as `flopsmith bench` does: with the techniques that the problem permits.
+    fn permitted(&self, source: &str) -> Result<Vec<u8>, Failure> {
+        let techniques = self.problem.techniques;
+        let built = self.compiler.compile(&self.problem, source, techniques)?;
+        Ok(built.object)
+    }
+
+    /// Builds a program whatever its techniques are.
     fn compiled(&self, source: &str) -> Vec<u8> {
         self.compiler
             .compile(&self.problem, source, TechniqueSet::all())
@@ -94,6 +102,14 @@ impl Bench {
         let source = std::fs::read_to_string(path).ok()?;
         Some(self.compiled(&source))
     }
+}
+
+/// The programs that a problem comes with, by what they are.
+fn own_programs(problem: &Problem) -> impl Iterator<Item = (&'static str, &str)> {
+    let baseline = problem.baseline_source.as_deref();
+    let baseline = baseline.map(|source| ("baseline", source));
+    let reference = ("reference", problem.reference_source.as_str());
+    baseline.into_iter().chain([reference])
 }
 
 #[test]
@@ -125,22 +141,26 @@ fn references_keep_the_laws() {
 }
 
 #[test]
-fn baselines_are_right_and_nearly_right_programs_are_not() {
+fn baselines_and_references_are_right_and_nearly_right_programs_are_not() {
     let _alone = fixtures::alone();
     let mut wrong = Vec::new();
     for problem in tried(1) {
         let bench = Bench::of(&problem);
         let mut verifier = bench.verifier(7);
-        let baseline = problem
-            .baseline_source
-            .as_ref()
-            .unwrap_or(&problem.reference_source);
-        let object = bench.compiled(baseline);
-        // Other cases each time.
-        for seed in 0..6 {
-            if let Err(e) = verifier.verify(&object, seed) {
-                wrong.push(format!("{}: the baseline is refused: {e}", problem.id));
-                break;
+        for (what, source) in own_programs(&problem) {
+            let object = match bench.permitted(source) {
+                Ok(object) => object,
+                Err(e) => {
+                    wrong.push(format!("{}: the {what} is refused: {e}", problem.id));
+                    continue;
+                }
+            };
+            // Other cases each time.
+            for seed in 0..6 {
+                if let Err(e) = verifier.verify(&object, seed) {
+                    wrong.push(format!("{}: the {what} is refused: {e}", problem.id));
+                    break;
+                }
             }
         }
         for ending in [".c", ".subtle.c"] {
@@ -155,6 +175,23 @@ fn baselines_are_right_and_nearly_right_programs_are_not() {
                     }) => {}
                     other => wrong.push(format!("{}{ending}: {other:?}", problem.id)),
                 }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `bench` refuses techniques that a problem does not permit, also in the problem's own programs.
+#[test]
+fn bench_builds_the_baseline_and_the_reference_of_every_problem() {
+    let _alone = fixtures::alone();
+    let mut wrong = Vec::new();
+    for folder in shipped::problems() {
+        let problem = Arc::new(Problem::load(&folder).unwrap());
+        let bench = Bench::of(&problem);
+        for (what, source) in own_programs(&problem) {
+            if let Err(e) = bench.permitted(source) {
+                wrong.push(format!("{}: the {what} is refused: {e}", problem.id));
             }
         }
     }

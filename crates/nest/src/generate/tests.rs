@@ -1,5 +1,9 @@
 use std::path::Path;
 
+use flopsmith_protocol::TechniqueSet;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
 use super::*;
 use crate::read::{read, read_source};
 
@@ -109,4 +113,45 @@ fn tiles_of_two_levels_are_legal_where_tiles_of_one_level_are() {
         }
     }
     assert!(legal >= 8 && refused >= 1, "{legal} {refused}");
+}
+
+#[test]
+fn a_local_array_does_not_hide_a_function_of_the_program() {
+    let source = "void prefix_sum(int n, const int *in, int *out) {
+        for (int i = 0; i < n; i++) {
+            int most = in[i];
+            for (int j = 1; j < n; j++)
+                if (in[j] > most)
+                    most = in[j];
+            for (int j = 1; j < n; j++)
+                out[j] = out[j] + most;
+        }
+    }";
+    let program = read_source(&shipped("prefix_sum"), source).expect("it is affine");
+    let space = Space::new(program);
+    let mut schedule = space.plain();
+    schedule.groups[0].tiles = vec![0, 8];
+    let text = space.render(&schedule).expect("the order stays").text;
+    assert!(text.contains("most("), "{text}");
+    assert!(!text.contains("most["), "{text}");
+}
+
+/// Two arguments of this problem are called like the values of register tiles: `x1` and `x2`.
+#[test]
+fn values_of_a_tile_do_not_hide_arguments() {
+    let problem = shipped("polybench/polybench_mvt");
+    let space = Space::new(read(&problem).expect("it is affine"));
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut rendered = 0;
+    for _ in 0..300 {
+        let schedule = crate::space::draw(&space, TechniqueSet::all(), &mut rng);
+        let Ok(program) = space.render(&schedule) else {
+            continue;
+        };
+        rendered += 1;
+        for name in [" x1 = ", " x2 = "] {
+            assert!(!program.text.contains(name), "{}", program.text);
+        }
+    }
+    assert!(rendered >= 30, "{rendered}");
 }

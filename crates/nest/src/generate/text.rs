@@ -10,6 +10,9 @@ use crate::poly::Poly;
 use crate::program::{Access, Expr, Operation, Origin, Program, Statement};
 use crate::schedule::Group;
 
+/// Functions that programs may define. A local array of such a name would hide the function.
+const FUNCTIONS: [&str; 4] = ["least", "most", "ceiling", "floored"];
+
 /// A loop over a dimension of a group.
 #[derive(Debug, Clone, Copy)]
 pub struct Round {
@@ -48,7 +51,9 @@ impl Code {
     pub fn new(program: &Program) -> Self {
         let mut names: Vec<String> = Vec::new();
         for (n, array) in program.arrays.iter().enumerate() {
-            let taken = names.contains(&array.name) || program.names.contains(&array.name);
+            let taken = names.contains(&array.name)
+                || program.names.contains(&array.name)
+                || FUNCTIONS.contains(&array.name.as_str());
             let name = match (taken, array.origin) {
                 (true, Origin::Scratch) => format!("{}_{n}", array.name),
                 _ => array.name.clone(),
@@ -66,6 +71,21 @@ impl Code {
     pub fn number(&mut self) -> usize {
         self.next += 1;
         self.next
+    }
+
+    /// The next name of this kind that no array, loop or argument has.
+    pub fn name(&mut self, program: &Program, kind: &str) -> String {
+        let between = |c: char| !(c.is_alphanumeric() || c == '_');
+        loop {
+            let name = format!("{kind}{}", self.number());
+            let mut arguments = program.prototype.split(between);
+            let taken = self.arrays.contains(&name)
+                || program.names.contains(&name)
+                || arguments.any(|word| word == name);
+            if !taken {
+                return name;
+            }
+        }
     }
 
     /// Notes how a leaf is written.

@@ -28,6 +28,16 @@ const NEVER_LARGE: [(&str, &str); 1] = [(
     "with the image that programs keep between two passes, its arrays are large",
 )];
 
+/// Problems without a workload all of whose sizes are odd, and why.
+const NEVER_ODD: [(&str, &str); 3] = [
+    ("dgemm", "its sizes are multiples of 64"),
+    (
+        "polybench_gramschmidt",
+        "an odd number of columns and an odd number of further rows would make the rows even",
+    ),
+    ("walsh_hadamard", "its sizes are powers of two"),
+];
+
 fn all() -> Vec<Problem> {
     let folders = shipped::problems();
     let problems = folders.iter().map(|folder| Problem::load(folder).unwrap());
@@ -91,6 +101,31 @@ fn the_arrays_of_a_workload_are_large_where_the_work_is_a_few_operations_for_eac
     });
     let broken: Vec<String> = broken.map(|problem| problem.id.to_string()).collect();
     assert_exceptions(&broken, &NEVER_LARGE);
+}
+
+/// dgemm's entry takes one extent, so another product has the long shapes.
+#[test]
+fn a_product_is_timed_at_a_tall_and_a_wide_shape() {
+    let problem = Problem::load(&shipped::problem("polybench_gemm")).unwrap();
+    let size = |name: &str| {
+        let workload = problem.workloads.iter().find(|w| w.name == name).unwrap();
+        (workload.params["ni"], workload.params["nj"])
+    };
+    let ((tall, few), (rows, wide)) = (size("tall"), size("wide"));
+    assert!(tall >= 100 * few, "{tall} x {few}");
+    assert!(wide >= 100 * rows, "{rows} x {wide}");
+}
+
+/// No vector, tile or unrolled loop divides odd sizes, so each of these needs its remainder.
+#[test]
+fn all_sizes_of_a_workload_are_odd() {
+    let broken = all().into_iter().filter(|problem| {
+        let varying = || problem.verify.hidden.iter().map(|hidden| &hidden.param);
+        let is_odd = |params: &Params| varying().all(|param| params[param] % 2 == 1);
+        varying().next().is_some() && !problem.workloads.iter().any(|w| is_odd(&w.params))
+    });
+    let broken: Vec<String> = broken.map(|problem| problem.id.to_string()).collect();
+    assert_exceptions(&broken, &NEVER_ODD);
 }
 
 /// The rows of the page for a problem: name, workload, size, MiB of its arrays, and millions of operations a call.

@@ -2,6 +2,7 @@
 
 use flopsmith_agent::difference::{Part, lines};
 use flopsmith_protocol::{Measurement, Outcome, Verdict};
+use flopsmith_report::clock::Clock;
 use flopsmith_report::text::{number, percent, share};
 use flopsmith_report::{heat, source};
 use flopsmith_run::local;
@@ -37,7 +38,17 @@ struct Context {
     children: Vec<Row>,
     difference: Option<Difference>,
     against: String,
-    workloads: Vec<(String, String, String)>,
+    workloads: Vec<AtWorkload>,
+}
+
+/// A row of the table of workloads.
+#[derive(Serialize)]
+struct AtWorkload {
+    name: String,
+    gflops: String,
+    ratio: String,
+    /// An undisturbed call, the fastest one, the median and the spread.
+    clock: [String; 4],
 }
 
 #[derive(Serialize)]
@@ -284,6 +295,7 @@ fn facts(of: &Outcome, measurement: Option<&Measurement>) -> Vec<(&'static str, 
 }
 
 fn measured(m: &Measurement) -> Vec<(&'static str, String)> {
+    let [_, minimum, median, spread] = Clock::of(m).cells();
     let mut facts = vec![
         ("GFLOPS", number(m.gflops)),
         (
@@ -297,6 +309,9 @@ fn measured(m: &Measurement) -> Vec<(&'static str, String)> {
             ),
         ),
         ("Seconds of a call", number(m.seconds_per_call)),
+        ("Fastest call", minimum),
+        ("Median call", median),
+        ("Spread of the calls", spread),
         ("Share of the peak", share(m.share_of_peak)),
         (
             "Calls",
@@ -306,7 +321,6 @@ fn measured(m: &Measurement) -> Vec<(&'static str, String)> {
             ),
         ),
         ("Measurement ended", words(m.stop.name())),
-        ("Deviation of a call", percent(m.mdape)),
     ];
     if m.reused {
         facts.push((
@@ -324,8 +338,12 @@ fn measured(m: &Measurement) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn workloads(m: &Measurement) -> Vec<(String, String, String)> {
-    let workloads = m.workloads.iter();
-    let rows = workloads.map(|at| (at.name.clone(), number(at.gflops), number(at.ratio)));
+fn workloads(m: &Measurement) -> Vec<AtWorkload> {
+    let rows = m.workloads.iter().map(|at| AtWorkload {
+        name: at.name.clone(),
+        gflops: number(at.gflops),
+        ratio: number(at.ratio),
+        clock: Clock::of_workload(at).cells(),
+    });
     rows.collect()
 }

@@ -89,8 +89,19 @@ fn a_problem_that_is_not_affine_learns_the_line_and_what_would_work() {
     }
 }
 
+/// The rows of a page's table of problems without schedules.
+fn rows_of_refused(page: &str) -> Vec<&str> {
+    let (_, table) = page
+        .split_once("| problem | why its `reference.c` is no affine loop nest |\n|---|---|\n")
+        .expect("the page has the table");
+    table
+        .lines()
+        .take_while(|line| line.starts_with('|'))
+        .collect()
+}
+
 #[test]
-fn at_least_45_shipped_problems_are_searched_and_the_others_say_what_they_lack() {
+fn at_least_45_shipped_problems_are_searched_and_the_page_has_the_others_with_their_reasons() {
     let folders = flopsmith_test_support::shipped::problems();
     let refused = folders.iter().filter_map(|folder| {
         let problem = Problem::load(folder).expect("a problem");
@@ -104,11 +115,19 @@ fn at_least_45_shipped_problems_are_searched_and_the_others_say_what_they_lack()
         "{searched} of {}: {refused:#?}",
         folders.len()
     );
+    let mut rows = Vec::new();
     for (id, why) in &refused {
         for part in ["no affine loop nest (", "`template`", "--start mine.c"] {
             assert!(why.contains(part), "{id}: {why}");
         }
+        let reason = why.split_once("no affine loop nest (");
+        let reason = reason.and_then(|(_, rest)| rest.split_once("): give "));
+        let (reason, _) = reason.expect("the reason stands in parentheses");
+        rows.push(format!("| `{id}` | {reason} |"));
     }
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to/search.md");
+    let page = std::fs::read_to_string(page).expect("the page about searches");
+    assert_eq!(rows_of_refused(&page), rows, "in docs/how-to/search.md");
 }
 
 #[test]

@@ -83,6 +83,35 @@ fn a_contradiction_is_named_before_a_run_is_made() {
 }
 
 #[test]
+fn a_program_of_another_problem_begins_no_search() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let kernel = place.path().join("mine.c");
+    for (source, part) in [
+        (
+            "void dsyrk(int n) {}",
+            "mine.c: it defines no function `dgemm`",
+        ),
+        (
+            "void dgemm(int n, float *C) {}",
+            "mine.c: it defines `dgemm(int n, float *C)`, and problem dgemm calls `void dgemm(int n, ",
+        ),
+    ] {
+        fs::write(&kernel, source).unwrap();
+        let mut command = flopsmith();
+        command
+            .args(["search", "--problem", "dgemm", "--runs"])
+            .arg(&runs);
+        let output = command.arg("--start").arg(&kernel).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(USAGE), "{part}: {said}");
+        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.stdout.is_empty(), "{part}");
+        assert!(!runs.exists(), "no run was made: {part}");
+    }
+}
+
+#[test]
 fn flags_that_belong_together_are_given_together() {
     let place = tempfile::tempdir().unwrap();
     let kernel = place.path().join("mine.c");

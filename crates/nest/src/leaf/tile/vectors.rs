@@ -25,8 +25,7 @@ impl Tile<'_> {
             if known.contains_key(access) {
                 continue;
             }
-            let id = code.number();
-            let name = format!("x{id}");
+            let name = code.name(program, "x");
             let text = match packed.get(access) {
                 Some(place) => place.clone(),
                 None => self.element(code, program, access),

@@ -50,7 +50,7 @@ pub struct ConversingSource {
     books: Mutex<Books>,
     board: Board,
     /// A permit for each request that the endpoint takes at the same time.
-    places: Semaphore,
+    permits: Semaphore,
     /// Samples that count as missing since an earlier session.
     missing: HashSet<CandidateId>,
     /// Opened with the first tasks.
@@ -125,7 +125,7 @@ struct Table<'a> {
     explainer: Option<&'a Arc<dyn Explain>>,
     books: &'a Mutex<Books>,
     board: &'a Board,
-    places: &'a Semaphore,
+    permits: &'a Semaphore,
     missing: &'a HashSet<CandidateId>,
     answers: &'a Answers,
 }
@@ -168,7 +168,7 @@ impl ConversingSource {
                 kept: kept.collect(),
             }),
             board: Board::default(),
-            places: Semaphore::new(at_once),
+            permits: Semaphore::new(at_once),
             missing: HashSet::new(),
             log: tokio::sync::Mutex::new(None),
             silent: 0,
@@ -253,7 +253,7 @@ impl Source for ConversingSource {
             explainer: self.explainer.as_ref(),
             books: &self.books,
             board: &self.board,
-            places: &self.places,
+            permits: &self.permits,
             missing: &self.missing,
             answers,
         };

@@ -215,7 +215,7 @@ impl Source for EndpointSource {
         answers: &Answers,
     ) -> Result<(), Error> {
         let mut asks = Vec::new();
-        let mut places = HashMap::new();
+        let mut open = HashMap::new();
         for (place, task) in tasks.iter().enumerate() {
             let problem = problem_of(problems, task)?;
             let elite = task.elite.as_ref();
@@ -228,10 +228,10 @@ impl Source for EndpointSource {
             }
             let name = task.id.to_string();
             // The bus may give out a task again while it is held. Its answers are those of the first one.
-            if places.contains_key(&name) {
+            if open.contains_key(&name) {
                 continue;
             }
-            places.insert(name, (place, problem.language));
+            open.insert(name, (place, problem.language));
             for sample in 0..task.group_size {
                 if let Some(kept) = self.kept.get(&(task.id.clone(), sample)) {
                     answers.take(place, sample, Ok(kept.read(self.style, problem.language)));
@@ -266,7 +266,7 @@ impl Source for EndpointSource {
         let (mut is_answered, mut unanswered) = (false, None);
         let ended = |ask: Ask, reply: Result<Reply, Refusal>| {
             let sample = ask.number;
-            let Some(&(place, language)) = places.get(&ask.problem) else {
+            let Some(&(place, language)) = open.get(&ask.problem) else {
                 return ControlFlow::Continue(());
             };
             match reply {

@@ -23,7 +23,7 @@ use crate::supervisor::words;
 
 mod taking;
 
-use taking::{Place, Taking};
+use taking::{OpenTask, Taking};
 
 /// The text by which a run finds out whether the server reads texts as the run's tokenizer does: words, numbers, blanks, and
 /// characters of several bytes.
@@ -316,22 +316,22 @@ impl Source for EndpointPolicySource {
         }
         let stop = self.context.settings.generator.stop.clone();
         let mut asks = Vec::new();
-        let mut places: HashMap<String, Place> = HashMap::new();
+        let mut open: HashMap<String, OpenTask> = HashMap::new();
         for (at, task) in tasks.iter().enumerate() {
             // The bus may give out a task again while it is held. Its answers are those of the first one.
-            if places.contains_key(task.id.as_str()) {
+            if open.contains_key(task.id.as_str()) {
                 continue;
             }
             let problem = problem_of(problems, task)?;
             let (prompt, sampling) = self.reading.prompt(problem, task)?;
-            let place = Place {
+            let of_task = OpenTask {
                 task: at,
                 language: problem.language,
                 prompt,
             };
             for sample in 0..task.group_size {
                 if let Some(kept) = self.draws.get(&task.id, sample, version) {
-                    let answer = place.answer(&self.reading, kept)?;
+                    let answer = of_task.answer(&self.reading, kept)?;
                     answers.take(at, sample, Ok(answer));
                     continue;
                 }
@@ -342,18 +342,18 @@ impl Source for EndpointPolicySource {
                     problem: task.id.to_string(),
                     number: sample,
                     model: adapter.name.clone(),
-                    prompt: Prompt::Ids(place.prompt.clone()),
+                    prompt: Prompt::Ids(of_task.prompt.clone()),
                     sampling: sampling.clone(),
                     stop: stop.clone(),
                     seed: seed_of(task, sample),
                 });
             }
-            places.insert(task.id.to_string(), place);
+            open.insert(task.id.to_string(), of_task);
         }
         let mut taking = Taking {
             tasks,
             version,
-            places,
+            open,
             reading: &self.reading,
             vocabulary: self.vocabulary,
             draws: &mut self.draws,

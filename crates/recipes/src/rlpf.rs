@@ -59,11 +59,9 @@ struct Session {
     seconds: f64,
     best: Option<Best>,
     steps: Vec<Step>,
-    /// Answers without a measurement; checkpoints of earlier versions have none.
-    #[serde(default)]
+    /// Answers without a measurement.
     unsuccessful: Unsuccessful,
-    /// The score of the validation exercises before the training; checkpoints of earlier versions have none.
-    #[serde(default)]
+    /// The score of the validation exercises before the training, where there are some.
     validation_before: Option<Score>,
     /// [`Rewards::digest`].
     rewards: Digest,

@@ -13,8 +13,9 @@ use flopsmith_protocol::{
 };
 
 use super::draws::Draws;
-use super::endpoint::{MOST_SILENT, client};
+use super::endpoint::client;
 use super::reading::{Reading, failed, seed_of};
+use super::silence::Silence;
 use crate::answer::{Answers, Source, problem_of};
 use crate::error::Error;
 use crate::node::Context;
@@ -64,8 +65,7 @@ pub struct EndpointPolicySource {
     draws: Draws,
     /// Samples that count as missing since an earlier session.
     missing: HashSet<CandidateId>,
-    /// Calls in a row for which the server gave no sample.
-    silent: u32,
+    silence: Silence,
 }
 
 impl EndpointPolicySource {
@@ -110,7 +110,7 @@ impl EndpointPolicySource {
             loaded: None,
             draws: Draws::open(context.folder.join(files::DRAWS), reach)?,
             missing: HashSet::new(),
-            silent: 0,
+            silence: Silence::default(),
         })
     }
 
@@ -384,21 +384,9 @@ impl Source for EndpointPolicySource {
         if let Some(error) = failed {
             return Err(error);
         }
-        match unanswered {
-            _ if is_answered => self.silent = 0,
-            // A training whose budget is spent ends with its result.
-            Some(why) if !self.context.asked().exhausted => {
-                self.silent += 1;
-                if self.silent >= MOST_SILENT {
-                    return Err(Error::Hopeless(format!(
-                        "{} gave none of the samples of {} steps in a row: {why}; requests.jsonl in the run's folder has all reasons; mend the cause, and resume the run",
-                        self.name, self.silent
-                    )));
-                }
-            }
-            _ => {}
-        }
-        Ok(())
+        let is_exhausted = self.context.asked().exhausted;
+        self.silence
+            .count(&self.name, is_answered, unanswered.as_deref(), is_exhausted)
     }
 }
 

@@ -6,8 +6,6 @@ use flopsmith_protocol::{
     Verified, subjects,
 };
 
-use crate::role::generator::candidate_ref;
-
 /// Work of a run that no node will do any more.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Work {
@@ -74,7 +72,7 @@ impl Work {
     pub fn samples(self) -> Vec<Lost> {
         match self {
             Work::Task(task) => (0..task.group_size)
-                .map(|sample| unknown(candidate_ref(&task, sample, None), String::new()))
+                .map(|sample| unknown(task.candidate(sample, None), String::new()))
                 .collect(),
             Work::Candidate(message) => vec![unknown(message.candidate, message.source)],
             Work::Compiled(message) => vec![built(message, 0.0)],
@@ -95,7 +93,7 @@ pub(crate) fn unreadable(letter: &DeadLetter, run: &RunId, tasks: &[Task]) -> Ve
     tasks
         .iter()
         .flat_map(|task| (0..task.group_size).map(move |sample| (task, sample)))
-        .map(|(task, sample)| (task, candidate_ref(task, sample, None)))
+        .map(|(task, sample)| (task, task.candidate(sample, None)))
         .filter(|(task, candidate)| task.id.as_str() == name || candidate.id.as_str() == name)
         .map(|(_, candidate)| unknown(candidate, String::new()))
         .collect()

@@ -185,7 +185,7 @@ mod tests {
     };
 
     /// The same sample in a run of another name.
-    fn elsewhere(of: &CandidateRef) -> CandidateRef {
+    fn in_another_run(of: &CandidateRef) -> CandidateRef {
         let run = RunId::new("again").expect("an id");
         let task = TaskId::of(&run, of.step, 0);
         CandidateRef {
@@ -198,7 +198,7 @@ mod tests {
 
     fn asked(of: &CandidateRef, source: &str) -> Candidate {
         Candidate {
-            candidate: elsewhere(of),
+            candidate: in_another_run(of),
             source: source.to_owned(),
             answer: None,
         }

@@ -73,7 +73,7 @@ pub(crate) fn plan(
                 .chance(config.elite_hint_share)
                 .then(|| hint(archive, permitted, &mut draw))
                 .flatten();
-            // Without such tasks the other draws are those of earlier versions.
+            // A share of 0 takes no draw, so recorded runs without such tasks are repeated bit for bit.
             let repairs = (config.repair_share > 0.0 && draw.chance(config.repair_share))
                 .then(|| failures.one_of(permitted, &mut draw))
                 .flatten();

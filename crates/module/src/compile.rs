@@ -9,7 +9,7 @@ use flopsmith_sandbox::{Finished, Job, Kind, Sandbox};
 use serde::{Deserialize, Serialize};
 
 use crate::check::Extension;
-use crate::environment::Environment;
+use crate::environment::{Environment, cpuinfo};
 use crate::error::Error;
 use crate::outcome::Failure;
 use crate::symbols;
@@ -94,7 +94,7 @@ impl Compiler {
         };
         let version = compiler.version(sandbox)?;
         let mut key = blake3::Hasher::new();
-        let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let cpu = cpuinfo();
         let kind = cpu
             .lines()
             .filter(|l| l.starts_with("flags") || l.starts_with("model name"));

@@ -51,6 +51,11 @@ pub struct Environment {
     pub numpy: Option<String>,
 }
 
+/// The kernel's text about this machine's processors; empty where it cannot be read.
+pub(crate) fn cpuinfo() -> String {
+    fs::read_to_string("/proc/cpuinfo").unwrap_or_default()
+}
+
 /// An interpreter that may lack PyTorch.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Interpreter {

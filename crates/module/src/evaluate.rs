@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::admission::{self, Finding};
 use crate::check::{self, Triton};
 use crate::compile::Built;
-use crate::environment::Environment;
+use crate::environment::{Environment, cpuinfo};
 use crate::error::Error;
 use crate::gpu::Architecture;
 use crate::outcome::{NOT_TIMED, Outcome, Verdict};
@@ -84,7 +84,7 @@ impl Evaluator {
         for folder in ["jail", "trusted", "check", "candidate"] {
             fs::create_dir(files.path().join(folder)).map_err(&failed)?;
         }
-        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let cpuinfo = cpuinfo();
         for (name, text) in [
             ("jail/worker.py", worker::SCRIPT),
             ("jail/worker_triton.py", worker::TRITON_SCRIPT),

@@ -296,7 +296,7 @@ mod tests {
             let source = marked(&proposal.text, &proposal.point);
             let (text, schedule) = unmarked(&source).expect("it is marked");
             assert_eq!((text, &schedule), (proposal.text.as_str(), &proposal.point));
-            assert!(search.recall(text, &schedule));
+            assert!(search.register(text, &schedule));
         }
         assert_eq!(unmarked("int x;"), None);
     }

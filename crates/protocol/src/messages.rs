@@ -145,6 +145,30 @@ impl Task {
             .filter(|_| self.explores(sample))?;
         self.parents.get(nth as usize)
     }
+
+    /// The candidate that is its sample of this number. `policy` is the version that wrote it; none for other generators.
+    pub fn candidate(&self, sample: u32, policy: Option<PolicyVersion>) -> CandidateRef {
+        CandidateRef {
+            id: CandidateId::of(&self.id, sample),
+            run: self.run.clone(),
+            task: self.id.clone(),
+            step: self.step,
+            tasks_in_step: self.tasks_in_step,
+            group: self.group.clone(),
+            group_size: self.group_size,
+            sample,
+            problem: self.problem.clone(),
+            stage: self.stage,
+            permitted: self.permitted,
+            purpose: self.purpose,
+            policy,
+            remeasures: None,
+            machine_class: self.machine_class.clone(),
+            exploration: self.explores(sample),
+            finalist: false,
+            follows: self.follows.clone(),
+        }
+    }
 }
 
 /// The data of a candidate that all later stages need.

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use flopsmith_protocol::Digest;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use flopsmith_run::console::usage;
 
@@ -19,6 +21,8 @@ use flopsmith_run::console::usage;
 const RECIPE: &str = "recipe.toml";
 /// The digests of a checkpoint's other files, by name.
 const DIGESTS: &str = "digests.json";
+/// A command's own part of a checkpoint, beside the state of its training.
+const SESSION: &str = "session.json";
 /// Number of the newest checkpoints that are kept.
 const KEPT: usize = 2;
 /// The part of a checkpoint's name before its number.
@@ -28,6 +32,22 @@ const PART: &str = ".part";
 
 /// A file of a checkpoint: name and content.
 pub type Files = Vec<(String, Vec<u8>)>;
+
+/// The state of a training with the part of the command that trains.
+pub fn with_session(mut state: Files, session: &impl Serialize) -> Result<Files> {
+    state.push((SESSION.to_owned(), serde_json::to_vec(session)?));
+    Ok(state)
+}
+
+/// The part of a checkpoint that [`with_session`] added.
+///
+/// # Errors
+/// It is missing or damaged.
+pub fn read_session<T: DeserializeOwned>(files: &[(String, Vec<u8>)]) -> Result<T> {
+    let found = files.iter().find(|(name, _)| name == SESSION);
+    let (_, bytes) = found.context("the checkpoint has no session.json")?;
+    serde_json::from_slice(bytes).context("the checkpoint's session.json is damaged")
+}
 
 /// The checkpoints of one training.
 pub struct Checkpoints {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Order;
-use crate::checkpoints::{Checkpoints, Files};
+use crate::checkpoints::{Checkpoints, read_session, with_session};
 use crate::skipped::Skipped;
 use crate::{
     Placement, REPORT, Reader, apart, beside, open, read_recipe, refused, save, say_placement,
@@ -41,9 +41,6 @@ struct Session {
     first: Option<PairMetrics>,
     seconds: f64,
 }
-
-/// The file of a `Session` in a checkpoint.
-const SESSION: &str = "session.json";
 
 /// The report on a finished model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -110,13 +107,11 @@ pub fn run(order: &Order<'_>, aim: Aim) -> Result<u8> {
         validation.len()
     ));
     let mut training = begin(model, &pairs, &validation, &recipe, aim)?;
-    let mut session = match &saved {
+    let mut session: Session = match &saved {
         Some(files) => {
             training.restore(files).map_err(unrestorable)?;
-            let found = files.iter().find(|(name, _)| name == SESSION);
-            let (_, bytes) = found.context("the checkpoint has no session.json")?;
             say(&format!("resuming after update {}", training.steps_done()));
-            serde_json::from_slice(bytes).context("the checkpoint's session.json is damaged")?
+            read_session(files)?
         }
         None => {
             prepare(&mut training)?;
@@ -159,7 +154,7 @@ pub fn run(order: &Order<'_>, aim: Aim) -> Result<u8> {
         let over = progress.step == progress.steps;
         let interrupted = order.is_stopped(&watch) && !over;
         if interrupted || (every > 0 && progress.step.is_multiple_of(every) && !over) {
-            checkpoints.write(progress.step, &files(&training, &session)?)?;
+            checkpoints.write(progress.step, &with_session(training.state()?, &session)?)?;
         }
         if interrupted {
             ticker.end();
@@ -244,12 +239,6 @@ fn prepare(training: &mut PairTraining) -> Result<()> {
         });
     })?;
     Ok(())
-}
-
-fn files(training: &PairTraining, session: &Session) -> Result<Files> {
-    let mut files = training.state()?;
-    files.push((SESSION.to_owned(), serde_json::to_vec(session)?));
-    Ok(files)
 }
 
 /// Reads a file of pairs.

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Order;
-use crate::checkpoints::{Checkpoints, Files};
+use crate::checkpoints::{Checkpoints, Files, read_session, with_session};
 use crate::conversation::{self, Conversation, Manner};
 use crate::exercises::{self, Limits};
 use crate::reasons::{Reason, Unsuccessful};
@@ -59,11 +59,9 @@ struct Session {
     seconds: f64,
     best: Option<Best>,
     steps: Vec<Step>,
-    /// Answers without a measurement; checkpoints of earlier versions have none.
-    #[serde(default)]
+    /// Answers without a measurement.
     unsuccessful: Unsuccessful,
-    /// The score of the validation exercises before the training; checkpoints of earlier versions have none.
-    #[serde(default)]
+    /// The score of the validation exercises before the training, where there are some.
     validation_before: Option<Score>,
     /// [`Rewards::digest`].
     rewards: Digest,
@@ -83,11 +81,8 @@ impl Session {
             });
         };
         ppo.restore(files).map_err(unrestorable)?;
-        let found = files.iter().find(|(name, _)| name == SESSION);
-        let (_, bytes) = found.context("the checkpoint has no session.json")?;
         say(&format!("resuming after step {}", ppo.steps()));
-        let session: Session =
-            serde_json::from_slice(bytes).context("the checkpoint's session.json is damaged")?;
+        let session: Session = read_session(files)?;
         if session.rewards != rewards {
             return Err(usage(
                 "the exercises or the reward model have changed since the checkpoint was written; continue with those of the beginning, or start again in another folder",
@@ -115,9 +110,6 @@ struct Best {
     seconds_per_call: f64,
     source: String,
 }
-
-/// The file of a `Session` in a checkpoint.
-const SESSION: &str = "session.json";
 
 /// Number of steps over which the first and the last means are taken.
 const ENDS: usize = 5;
@@ -230,7 +222,7 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         let over = number == recipe.steps || session.successes(&recipe).limit_is_reached();
         let interrupted = order.is_stopped(&watch) && !over;
         if interrupted || (every > 0 && number.is_multiple_of(every) && !over) {
-            checkpoints.write(number, &files(&ppo, &session)?)?;
+            checkpoints.write(number, &with_session(ppo.state()?, &session)?)?;
         }
         if interrupted {
             ticker.end();
@@ -450,12 +442,6 @@ fn remedies(order: &Order<'_>, recipe: &Recipe, commonest: Option<&Reason>) -> R
         again: "start a new training with a smaller `ppo.learning_rate` or a larger weight of the divergence (`ppo.kl`)",
         folder: order.output().display().to_string(),
     }
-}
-
-fn files(ppo: &Ppo, session: &Session) -> Result<Files> {
-    let mut files = ppo.state()?;
-    files.push((SESSION.to_owned(), serde_json::to_vec(session)?));
-    Ok(files)
 }
 
 fn line(step: &Step, steps: u64) -> String {

@@ -49,7 +49,7 @@ pub struct Live {
     pub last_step: u64,
     /// Its samples.
     pub samples: u64,
-    /// The run when that step was over; none in records of earlier versions.
+    /// The run when that step was over; none if its line does not have it.
     pub so_far: Option<SoFar>,
     /// The purpose of the last complete step; often not that of the newest step.
     pub last_purpose: String,

@@ -97,7 +97,7 @@ impl Look {
 
     /// Reads outcomes for this time.
     pub async fn listen(&mut self, time: Duration) {
-        let heard = async {
+        let outcomes = async {
             while let Ok((_, outcome)) = self.log.next().await {
                 self.recent.note(&outcome);
             }
@@ -105,7 +105,7 @@ impl Look {
             std::future::pending::<()>().await;
         };
         // The timeout is the regular end.
-        let _over = tokio::time::timeout(time, heard).await;
+        let _over = tokio::time::timeout(time, outcomes).await;
     }
 
     /// The state now.

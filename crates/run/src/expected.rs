@@ -69,7 +69,7 @@ fn rest(job: Job, settings: &Settings, facts: &Facts, shown: bool) -> Option<Str
         Job::Train => "evaluating and training",
         Job::Search => "searching",
     };
-    let spent = facts.spent_seconds.unwrap_or(facts.seconds);
+    let spent = facts.spent_seconds.unwrap_or_default();
     let left = (settings.budget_seconds - spent).max(0.0);
     let budget = Range(left, left);
     let finalists = settings.evaluate.finalists;
@@ -159,10 +159,10 @@ mod tests {
     }
 
     /// A run that has taken `seconds` in all; `spent` of them count for its budget.
-    fn begun(seconds: f64, spent: Option<f64>) -> Facts {
+    fn begun(seconds: f64, spent: f64) -> Facts {
         Facts {
             seconds,
-            spent_seconds: spent,
+            spent_seconds: Some(spent),
             ..Facts::default()
         }
     }
@@ -190,9 +190,9 @@ mod tests {
         let said = said_of(Job::Train, &settings(36_000.0, 0), &new);
         assert!(said.contains("10.0 h of evaluating and training"), "{said}");
         assert!(!said.contains("once more"), "{said}");
-        let said = said_of(Job::Train, &settings(600.0, 0), &begun(540.0, None));
+        let said = said_of(Job::Train, &settings(600.0, 0), &begun(540.0, 540.0));
         assert!(said.contains("60 s of evaluating and training"), "{said}");
-        let said = said_of(Job::Train, &settings(600.0, 0), &begun(700.0, None));
+        let said = said_of(Job::Train, &settings(600.0, 0), &begun(700.0, 700.0));
         assert!(said.contains("0 s of evaluating and training"), "{said}");
         let many = Settings {
             problems: vec!["a".into(), "b".into()],
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn a_resumed_run_has_the_rest_of_its_budget_and_all_measurements_before_itself() {
         // Measuring the machine took 25 s, and the stop broke off a step of 15 s.
-        let facts = begun(60.0, Some(20.0));
+        let facts = begun(60.0, 20.0);
         let said = said_of(Job::Search, &settings(60.0, 2), &facts);
         let left = Range(40.0, 40.0);
         assert!(said.contains("40 s of searching"), "{said}");

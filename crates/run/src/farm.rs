@@ -211,7 +211,7 @@ impl Farm {
             let mut open = true;
             let mut waiting: HashMap<CandidateId, Asked<T, P>> = HashMap::new();
             // New programs do not show that anybody works.
-            let mut heard = Instant::now();
+            let mut idle_since = Instant::now();
             let mut left = true;
             while open || !waiting.is_empty() {
                 let silence = match left {
@@ -227,7 +227,7 @@ impl Farm {
                             continue;
                         };
                         if waiting.is_empty() {
-                            heard = Instant::now();
+                            idle_since = Instant::now();
                         }
                         let task = self.sent;
                         self.sent += 1;
@@ -237,18 +237,18 @@ impl Farm {
                         continue;
                     }
                     // A log that nobody reads for a while is lost, so it is read while nothing is under way, too.
-                    next = timeout_at(heard + silence, self.log.next()) => match next {
+                    next = timeout_at(idle_since + silence, self.log.next()) => match next {
                         Ok(next) => next?.1,
                         Err(_) => {
                             if !waiting.is_empty() {
                                 left = self.is_left(waiting.len(), left).await?;
                             }
-                            heard = Instant::now();
+                            idle_since = Instant::now();
                             continue;
                         }
                     },
                 };
-                heard = Instant::now();
+                idle_since = Instant::now();
                 left = true;
                 let Some(asked) = waiting.remove(&outcome.candidate.id) else {
                     continue;

@@ -81,7 +81,7 @@ pub struct Best {
     /// The sizes of its verification, and the probability of finding a wrong program there; none if that was a screening.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<VerifiedSizes>,
-    /// Seconds of its calls; none in runs of older versions, and over several workloads, each of which has its own.
+    /// Seconds of its calls; none over several workloads, each of which has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Clock>,
 }
@@ -96,8 +96,7 @@ pub struct Summary {
     /// Duration of the run over all its sessions, with the measurements before its roles begin and after its end,
     /// seconds.
     pub seconds: f64,
-    /// The part of it that counts for the budget, which displays of the running run show, seconds; none in runs of older
-    /// versions.
+    /// The part of it that counts for the budget, which displays of the running run show, seconds; none if no roles have begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent_seconds: Option<f64>,
     /// The policy before training; none if it was not evaluated, as in a search.
@@ -216,8 +215,8 @@ pub struct Facts {
     pub started_unix_ms: u64,
     /// Duration of all sessions so far, with the measurements after the end, seconds.
     pub seconds: f64,
-    /// Seconds of the budget that are spent: without measurements before the roles begin and after the end. Runs of older
-    /// versions do not know them.
+    /// Seconds of the budget that are spent: without measurements before the roles begin and after the end; none before the roles
+    /// of the first session begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent_seconds: Option<f64>,
     /// Number of sessions so far.

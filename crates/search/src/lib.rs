@@ -211,7 +211,7 @@ impl<S: Space> Search<S> {
     }
 
     /// Enters a program that this search did not propose itself, as after a restart. True if the point gives this program.
-    pub fn recall(&mut self, text: &str, point: &S::Point) -> bool {
+    pub fn register(&mut self, text: &str, point: &S::Point) -> bool {
         if self.known.contains_key(text) {
             return true;
         }

@@ -62,10 +62,15 @@ impl Default for Options {
 /// OpenTelemetry's attribute that distinguishes the processes of one service.
 const INSTANCE: &str = "service.instance.id";
 
+/// The name of this machine; empty where the kernel does not say it.
+pub fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
 /// Host name and process id.
 fn instance() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}/{}", host.trim(), std::process::id())
+    format!("{}/{}", host_name(), std::process::id())
 }
 
 /// Why telemetry could not be set up.

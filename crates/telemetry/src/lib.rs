@@ -18,5 +18,5 @@ mod init;
 mod line;
 mod propagation;
 
-pub use init::{Error, Guard, Options, check_level, init};
+pub use init::{Error, Guard, Options, check_level, host_name, init};
 pub use propagation::{TraceContext, child_of, extract, inject, inject_from, link};

@@ -1,8 +1,7 @@
 //! Tasks and their samples.
 
 use flopsmith_protocol::{
-    CandidateId, CandidateRef, GroupId, PolicyVersion, Purpose, Sampling, Task, TaskId,
-    TechniqueSet,
+    CandidateRef, GroupId, PolicyVersion, Purpose, Sampling, Task, TaskId, TechniqueSet,
 };
 
 use crate::ids::{machine_class, problem_id, run_id};
@@ -41,26 +40,8 @@ pub fn task(step: u64, number: u32) -> Task {
 
 /// A sample of `task`. A policy wrote it if the task is one of training: the version that has the step's number.
 pub fn sample_of(task: &Task, sample: u32) -> CandidateRef {
-    CandidateRef {
-        id: CandidateId::of(&task.id, sample),
-        run: task.run.clone(),
-        task: task.id.clone(),
-        step: task.step,
-        tasks_in_step: task.tasks_in_step,
-        group: task.group.clone(),
-        group_size: task.group_size,
-        sample,
-        problem: task.problem.clone(),
-        stage: task.stage,
-        permitted: task.permitted,
-        purpose: task.purpose,
-        policy: (task.purpose == Purpose::Train).then_some(PolicyVersion(task.step)),
-        remeasures: None,
-        machine_class: task.machine_class.clone(),
-        exploration: task.explores(sample),
-        finalist: false,
-        follows: task.follows.clone(),
-    }
+    let trained = task.purpose == Purpose::Train;
+    task.candidate(sample, trained.then_some(PolicyVersion(task.step)))
 }
 
 /// A sample of the task that [`task`] makes of the same step and group.

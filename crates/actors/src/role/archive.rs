@@ -503,7 +503,7 @@ impl Archive {
         work.last_news = self.news();
         for task in &work.saved.tasks {
             for sample in 0..task.group_size {
-                let candidate = super::generator::candidate_ref(task, sample, None);
+                let candidate = task.candidate(sample, None);
                 if !work.steps.knows(candidate.step, &candidate.id) {
                     self.give_up(&candidate, "").await?;
                 }

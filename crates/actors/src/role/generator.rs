@@ -8,9 +8,7 @@ use async_trait::async_trait;
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
-use flopsmith_protocol::{
-    CandidateId, CandidateRef, Outcome, PolicyPublished, PolicyVersion, Purpose, Task, subjects,
-};
+use flopsmith_protocol::{Outcome, PolicyPublished, Purpose, Task, subjects};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
@@ -347,31 +345,4 @@ impl Occupied {
 fn span_of(delivery: &Delivery<Task>) -> Span {
     let span = task_span!("generate", delivery.message(), attempt = delivery.attempt());
     delivery.continue_trace(span)
-}
-
-pub(crate) fn candidate_ref(
-    task: &Task,
-    sample: u32,
-    version: Option<PolicyVersion>,
-) -> CandidateRef {
-    CandidateRef {
-        id: CandidateId::of(&task.id, sample),
-        run: task.run.clone(),
-        task: task.id.clone(),
-        step: task.step,
-        tasks_in_step: task.tasks_in_step,
-        group: task.group.clone(),
-        group_size: task.group_size,
-        sample,
-        problem: task.problem.clone(),
-        stage: task.stage,
-        permitted: task.permitted,
-        purpose: task.purpose,
-        policy: version,
-        remeasures: None,
-        machine_class: task.machine_class.clone(),
-        exploration: task.explores(sample),
-        finalist: false,
-        follows: task.follows.clone(),
-    }
 }

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::agent::population;
-use super::endpoint::{MOST_SILENT, client};
+use super::endpoint::client;
+use super::silence::Silence;
 use crate::answer::{Answers, Source, problem_of};
 use crate::error::Error;
 use crate::journal::Journal;
@@ -50,13 +51,12 @@ pub struct ConversingSource {
     books: Mutex<Books>,
     board: Board,
     /// A permit for each request that the endpoint takes at the same time.
-    places: Semaphore,
+    permits: Semaphore,
     /// Samples that count as missing since an earlier session.
     missing: HashSet<CandidateId>,
     /// Opened with the first tasks.
     log: tokio::sync::Mutex<Option<LogReader<Outcome>>>,
-    /// Calls in a row for which the server gave no answer.
-    silent: u32,
+    silence: Silence,
 }
 
 /// The kept turns and their file.
@@ -125,7 +125,7 @@ struct Table<'a> {
     explainer: Option<&'a Arc<dyn Explain>>,
     books: &'a Mutex<Books>,
     board: &'a Board,
-    places: &'a Semaphore,
+    permits: &'a Semaphore,
     missing: &'a HashSet<CandidateId>,
     answers: &'a Answers,
 }
@@ -168,10 +168,10 @@ impl ConversingSource {
                 kept: kept.collect(),
             }),
             board: Board::default(),
-            places: Semaphore::new(at_once),
+            permits: Semaphore::new(at_once),
             missing: HashSet::new(),
             log: tokio::sync::Mutex::new(None),
-            silent: 0,
+            silence: Silence::default(),
             context: Arc::clone(context),
         })
     }
@@ -203,20 +203,9 @@ impl ConversingSource {
                 unanswered = Some(broken.why);
             }
         }
-        match unanswered {
-            _ if is_answered => self.silent = 0,
-            Some(why) if !self.context.asked().exhausted => {
-                self.silent += 1;
-                if self.silent >= MOST_SILENT {
-                    return Err(Error::Hopeless(format!(
-                        "{} answered none of the requests of {} steps in a row: {why}; requests.jsonl in the run's folder has all reasons; mend the cause, and resume the search",
-                        self.name, self.silent
-                    )));
-                }
-            }
-            _ => {}
-        }
-        Ok(())
+        let is_exhausted = self.context.asked().exhausted;
+        self.silence
+            .count(&self.name, is_answered, unanswered.as_deref(), is_exhausted)
     }
 }
 
@@ -253,7 +242,7 @@ impl Source for ConversingSource {
             explainer: self.explainer.as_ref(),
             books: &self.books,
             board: &self.board,
-            places: &self.places,
+            permits: &self.permits,
             missing: &self.missing,
             answers,
         };

@@ -21,11 +21,8 @@ use crate::error::Error;
 use crate::journal::Journal;
 use crate::node::Context;
 use crate::role::recorder::files;
+use crate::source::silence::Silence;
 use crate::supervisor::words;
-
-/// Number of calls in a row without any answer after which the search ends: a server that refuses each request at once would
-/// otherwise be asked for step after step as fast as it can refuse.
-pub(super) const MOST_SILENT: u32 = 3;
 
 /// Longest program that is handed on, bytes: a longer one is too long for every problem, and may not fit into a message.
 pub(super) const LONGEST_PROGRAM: usize = (1 << 20) + 1;
@@ -44,8 +41,7 @@ pub struct EndpointSource {
     kept: HashMap<(TaskId, u32), Text>,
     /// Samples that count as missing since an earlier session.
     missing: HashSet<CandidateId>,
-    /// Calls in a row for which the server gave no answer.
-    silent: u32,
+    silence: Silence,
 }
 
 /// The text of a model.
@@ -82,7 +78,7 @@ impl EndpointSource {
             file,
             kept: kept.collect(),
             missing: HashSet::new(),
-            silent: 0,
+            silence: Silence::default(),
         })
     }
 }
@@ -197,7 +193,7 @@ impl Source for EndpointSource {
         answers: &Answers,
     ) -> Result<(), Error> {
         let mut asks = Vec::new();
-        let mut places = HashMap::new();
+        let mut open = HashMap::new();
         for (place, task) in tasks.iter().enumerate() {
             let problem = problem_of(problems, task)?;
             let elite = task.elite.as_ref();
@@ -210,10 +206,10 @@ impl Source for EndpointSource {
             }
             let name = task.id.to_string();
             // The bus may give out a task again while it is held. Its answers are those of the first one.
-            if places.contains_key(&name) {
+            if open.contains_key(&name) {
                 continue;
             }
-            places.insert(name, (place, problem.language));
+            open.insert(name, (place, problem.language));
             for sample in 0..task.group_size {
                 if let Some(kept) = self.kept.get(&(task.id.clone(), sample)) {
                     answers.take(place, sample, Ok(kept.read(self.style, problem.language)));
@@ -238,7 +234,7 @@ impl Source for EndpointSource {
             context,
             file,
             kept,
-            silent,
+            silence,
             ..
         } = self;
         let (client, style) = (&*client, *style);
@@ -248,7 +244,7 @@ impl Source for EndpointSource {
         let (mut is_answered, mut unanswered) = (false, None);
         let ended = |ask: Ask, reply: Result<Reply, Refusal>| {
             let sample = ask.number;
-            let Some(&(place, language)) = places.get(&ask.problem) else {
+            let Some(&(place, language)) = open.get(&ask.problem) else {
                 return ControlFlow::Continue(());
             };
             match reply {
@@ -317,19 +313,7 @@ impl Source for EndpointSource {
         for (place, sample, why) in refused {
             answers.take(place, sample, Err(why));
         }
-        match unanswered {
-            _ if is_answered => *silent = 0,
-            // A search whose budget is spent ends with its result.
-            Some(why) if !context.asked().exhausted => {
-                *silent += 1;
-                if *silent >= MOST_SILENT {
-                    return Err(Error::Hopeless(format!(
-                        "{name} answered none of the requests of {silent} steps in a row: {why}; requests.jsonl in the run's folder has all reasons; mend the cause, and resume the search"
-                    )));
-                }
-            }
-            _ => {}
-        }
-        Ok(())
+        let is_exhausted = context.asked().exhausted;
+        silence.count(name, is_answered, unanswered.as_deref(), is_exhausted)
     }
 }

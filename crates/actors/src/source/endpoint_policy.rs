@@ -13,8 +13,9 @@ use flopsmith_protocol::{
 };
 
 use super::draws::Draws;
-use super::endpoint::{MOST_SILENT, client};
+use super::endpoint::client;
 use super::reading::{Reading, failed, seed_of};
+use super::silence::Silence;
 use crate::answer::{Answers, Source, problem_of};
 use crate::error::Error;
 use crate::node::Context;
@@ -23,7 +24,7 @@ use crate::supervisor::words;
 
 mod taking;
 
-use taking::{Place, Taking};
+use taking::{OpenTask, Taking};
 
 /// The text by which a run finds out whether the server reads texts as the run's tokenizer does: words, numbers, blanks, and
 /// characters of several bytes.
@@ -64,8 +65,7 @@ pub struct EndpointPolicySource {
     draws: Draws,
     /// Samples that count as missing since an earlier session.
     missing: HashSet<CandidateId>,
-    /// Calls in a row for which the server gave no sample.
-    silent: u32,
+    silence: Silence,
 }
 
 impl EndpointPolicySource {
@@ -110,7 +110,7 @@ impl EndpointPolicySource {
             loaded: None,
             draws: Draws::open(context.folder.join(files::DRAWS), reach)?,
             missing: HashSet::new(),
-            silent: 0,
+            silence: Silence::default(),
         })
     }
 
@@ -316,22 +316,22 @@ impl Source for EndpointPolicySource {
         }
         let stop = self.context.settings.generator.stop.clone();
         let mut asks = Vec::new();
-        let mut places: HashMap<String, Place> = HashMap::new();
+        let mut open: HashMap<String, OpenTask> = HashMap::new();
         for (at, task) in tasks.iter().enumerate() {
             // The bus may give out a task again while it is held. Its answers are those of the first one.
-            if places.contains_key(task.id.as_str()) {
+            if open.contains_key(task.id.as_str()) {
                 continue;
             }
             let problem = problem_of(problems, task)?;
             let (prompt, sampling) = self.reading.prompt(problem, task)?;
-            let place = Place {
+            let of_task = OpenTask {
                 task: at,
                 language: problem.language,
                 prompt,
             };
             for sample in 0..task.group_size {
                 if let Some(kept) = self.draws.get(&task.id, sample, version) {
-                    let answer = place.answer(&self.reading, kept)?;
+                    let answer = of_task.answer(&self.reading, kept)?;
                     answers.take(at, sample, Ok(answer));
                     continue;
                 }
@@ -342,18 +342,18 @@ impl Source for EndpointPolicySource {
                     problem: task.id.to_string(),
                     number: sample,
                     model: adapter.name.clone(),
-                    prompt: Prompt::Ids(place.prompt.clone()),
+                    prompt: Prompt::Ids(of_task.prompt.clone()),
                     sampling: sampling.clone(),
                     stop: stop.clone(),
                     seed: seed_of(task, sample),
                 });
             }
-            places.insert(task.id.to_string(), place);
+            open.insert(task.id.to_string(), of_task);
         }
         let mut taking = Taking {
             tasks,
             version,
-            places,
+            open,
             reading: &self.reading,
             vocabulary: self.vocabulary,
             draws: &mut self.draws,
@@ -384,21 +384,9 @@ impl Source for EndpointPolicySource {
         if let Some(error) = failed {
             return Err(error);
         }
-        match unanswered {
-            _ if is_answered => self.silent = 0,
-            // A training whose budget is spent ends with its result.
-            Some(why) if !self.context.asked().exhausted => {
-                self.silent += 1;
-                if self.silent >= MOST_SILENT {
-                    return Err(Error::Hopeless(format!(
-                        "{} gave none of the samples of {} steps in a row: {why}; requests.jsonl in the run's folder has all reasons; mend the cause, and resume the run",
-                        self.name, self.silent
-                    )));
-                }
-            }
-            _ => {}
-        }
-        Ok(())
+        let is_exhausted = self.context.asked().exhausted;
+        self.silence
+            .count(&self.name, is_answered, unanswered.as_deref(), is_exhausted)
     }
 }
 

@@ -13,4 +13,5 @@ pub mod policy;
 #[cfg(feature = "torch")]
 mod reading;
 pub mod schedule;
+mod silence;
 pub mod variants;

@@ -20,7 +20,7 @@ use crate::source::numbers::Numbers;
 use crate::source::variants::Variants;
 
 pub(super) use spaces::share_of;
-use spaces::{Nest, Product, Space, Templated, Tuned};
+use spaces::{Nest, Product, ProgramSearch, Templated, Tuned};
 
 /// Proposes schedules and learns from their measured speed.
 ///
@@ -38,7 +38,7 @@ pub struct ScheduleSource {
 }
 
 /// The search for one problem, in the space that fits the problem.
-pub struct Searching(Box<dyn Space>);
+pub struct Searching(Box<dyn ProgramSearch>);
 
 impl From<Search> for Searching {
     /// Over the schedules of a matrix product.

@@ -325,7 +325,7 @@ async fn a_server_that_answers_nothing_step_after_step_ends_the_generator() {
     let error = soon(working.ended).await.unwrap().unwrap_err();
     assert!(error.is_final(), "{error:?}");
     let words = error.to_string();
-    for part in ["3 steps in a row", "no such field", "resume the search"] {
+    for part in ["3 steps in a row", "no such field", "resume the run"] {
         assert!(words.contains(part), "{words}");
     }
     assert_eq!(server.asked().len(), 6);

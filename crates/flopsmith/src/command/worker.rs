@@ -40,9 +40,7 @@ pub fn run(args: &Worker) -> Result<ExitCode> {
 
 /// A node name for this process: two workers of one machine are two nodes.
 fn own_name() -> Result<NodeId> {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host: String = host
-        .trim()
+    let host: String = flopsmith_telemetry::host_name()
         .chars()
         .map(|c| {
             if c.is_ascii_alphanumeric() || c == '-' {

@@ -110,12 +110,12 @@ fn says_what_is_asked_of_it() {
     // The line is about the moment when the step was over.
     let expected = "step 11 · training · stage 2 pairs · correct 81 % of 64 programs · mean 12.40 GFLOPS · best so far 38.50 GFLOPS (measured again) · 13 technique sets confirmed · 3:48 of the 10:00 budget";
     assert_eq!(line(&some()), expected);
-    let of_earlier_version = Live {
+    let without_state = Live {
         so_far: None,
         budget_seconds: 0.0,
         ..some()
     };
-    let said = line(&of_earlier_version);
+    let said = line(&without_state);
     assert!(said.ends_with(" · mean 12.40 GFLOPS"), "{said}");
 }
 

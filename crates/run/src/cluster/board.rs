@@ -79,13 +79,13 @@ pub struct Node {
 pub struct Recent {
     /// Time, node and verdict of each outcome.
     last: VecDeque<(u64, NodeId, &'static str)>,
-    nodes: BTreeMap<NodeId, Heard>,
+    nodes: BTreeMap<NodeId, NodeOutcomes>,
     runs: Runs,
 }
 
 /// The outcomes of a node.
 #[derive(Debug)]
-struct Heard {
+struct NodeOutcomes {
     /// Time of the last one.
     last_unix_ms: u64,
     class: MachineClass,
@@ -94,7 +94,7 @@ struct Heard {
     measured: VecDeque<(f64, bool)>,
 }
 
-impl Heard {
+impl NodeOutcomes {
     fn noise(&self) -> Option<f64> {
         let mut noise: Vec<f64> = self.measured.iter().map(|(noise, _)| *noise).collect();
         noise.sort_by(f64::total_cmp);
@@ -113,29 +113,29 @@ impl Recent {
     pub fn note(&mut self, outcome: &Outcome) {
         self.runs.note(outcome);
         let at = outcome.decided_unix_ms;
-        let heard = self.nodes.entry(outcome.node.clone());
-        let heard = heard.or_insert_with(|| Heard {
+        let of_node = self.nodes.entry(outcome.node.clone());
+        let of_node = of_node.or_insert_with(|| NodeOutcomes {
             last_unix_ms: at,
             class: outcome.machine_class.clone(),
             best: None,
             measured: VecDeque::new(),
         });
-        if at >= heard.last_unix_ms {
-            heard.last_unix_ms = at;
-            heard.class = outcome.machine_class.clone();
+        if at >= of_node.last_unix_ms {
+            of_node.last_unix_ms = at;
+            of_node.class = outcome.machine_class.clone();
         }
         if let Some(measurement) = outcome.verdict.measurement() {
             // An unconverged measurement may be wrong by any factor.
-            let faster = heard.best.is_none_or(|best| best < measurement.gflops);
+            let faster = of_node.best.is_none_or(|best| best < measurement.gflops);
             if measurement.converged() && faster {
-                heard.best = Some(measurement.gflops);
+                of_node.best = Some(measurement.gflops);
             }
             // A cached measurement was made earlier, perhaps by another node.
             if !measurement.reused {
                 let noise = (measurement.mdape, measurement.converged());
-                heard.measured.push_back(noise);
-                if heard.measured.len() > MEASUREMENTS {
-                    heard.measured.pop_front();
+                of_node.measured.push_back(noise);
+                if of_node.measured.len() > MEASUREMENTS {
+                    of_node.measured.pop_front();
                 }
             }
         }
@@ -186,18 +186,18 @@ impl Recent {
         let mut nodes: BTreeMap<&NodeId, Node> = self
             .nodes
             .iter()
-            .filter(|(_, heard)| now_unix_ms.saturating_sub(heard.last_unix_ms) <= GONE_MS)
-            .map(|(node, heard)| {
-                let silent = now_unix_ms.saturating_sub(heard.last_unix_ms);
+            .filter(|(_, of_node)| now_unix_ms.saturating_sub(of_node.last_unix_ms) <= GONE_MS)
+            .map(|(node, of_node)| {
+                let silent = now_unix_ms.saturating_sub(of_node.last_unix_ms);
                 let known = Node {
                     node: node.to_string(),
-                    class: heard.class.to_string(),
+                    class: of_node.class.to_string(),
                     last_minute: 0,
                     failures: 0,
                     silent_seconds: silent as f64 / 1000.0,
-                    best_gflops: heard.best,
-                    noise: heard.noise(),
-                    imprecise: heard.imprecise(),
+                    best_gflops: of_node.best,
+                    noise: of_node.noise(),
+                    imprecise: of_node.imprecise(),
                 };
                 (node, known)
             })

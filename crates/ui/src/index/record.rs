@@ -22,7 +22,7 @@ const CONVERGED: u16 = 1 << 4;
 const REUSED: u16 = 1 << 5;
 const BUILT: u16 = 1 << 6;
 const PURPOSE_AT: u16 = 8;
-/// The place of the bits of techniques behind the first 16. Records of earlier versions have zeros there.
+/// The place of the bits of techniques behind the first 16.
 const FURTHER_AT: u16 = 11;
 const FURTHER: u16 = 0b1111;
 

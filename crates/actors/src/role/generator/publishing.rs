@@ -10,7 +10,7 @@ use flopsmith_protocol::{
 };
 use tracing::{Instrument, Span};
 
-use super::{candidate_ref, span_of};
+use super::span_of;
 use crate::answer::{Answer, Ended};
 use crate::error::Error;
 use crate::host::Decided;
@@ -120,7 +120,7 @@ async fn publish(
     let mut rollouts = Vec::new();
     let mut candidates = Vec::with_capacity(answers.len());
     for (sample, answer) in answers {
-        let mut candidate = candidate_ref(task, sample, version);
+        let mut candidate = task.candidate(sample, version);
         let answer = match answer {
             Ok(answer) => answer,
             Err(why) => {

@@ -93,8 +93,7 @@ pub struct StepLine {
     pub distinct_correct: u32,
     /// Outcomes by kind.
     pub outcomes: BTreeMap<String, u64>,
-    /// The state of the run when the recorder wrote the line; none in lines of earlier versions, and in those of
-    /// [`step_lines`].
+    /// The state of the run when the recorder wrote the line; none in those of [`step_lines`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub so_far: Option<SoFar>,
 }

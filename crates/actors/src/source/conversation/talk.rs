@@ -314,7 +314,7 @@ impl<'a> Talk<'a> {
             client,
             context,
             books,
-            places,
+            permits,
             ..
         } = self.table;
         let candidate = CandidateId::of(&self.task.id, sample);
@@ -343,7 +343,7 @@ impl<'a> Talk<'a> {
                 .wrapping_add(draw.wrapping_mul(0xd134_2543_de82_ef95)),
         };
         // It is never closed.
-        let _place = places.acquire().await;
+        let _permit = permits.acquire().await;
         let reply = match client.ask(&ask).await {
             Ok(reply) => reply,
             Err(error) => {

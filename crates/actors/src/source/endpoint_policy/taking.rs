@@ -15,13 +15,13 @@ use crate::source::reading::Reading;
 use crate::supervisor::words;
 
 /// A task whose samples are asked for.
-pub(super) struct Place {
+pub(super) struct OpenTask {
     pub(super) task: usize,
     pub(super) language: Language,
     pub(super) prompt: Vec<u32>,
 }
 
-impl Place {
+impl OpenTask {
     /// The answer of a sample that the server drew.
     pub(super) fn answer(&self, reading: &Reading, kept: &Kept) -> Result<Answer, Error> {
         let sampled = Sampled {
@@ -38,7 +38,7 @@ impl Place {
 pub(super) struct Taking<'a> {
     pub(super) tasks: &'a [Task],
     pub(super) version: PolicyVersion,
-    pub(super) places: HashMap<String, Place>,
+    pub(super) open: HashMap<String, OpenTask>,
     pub(super) reading: &'a Reading,
     pub(super) vocabulary: i64,
     pub(super) draws: &'a mut Draws,
@@ -55,10 +55,10 @@ pub(super) struct Taking<'a> {
 impl Taking<'_> {
     /// Takes the end of a request.
     pub(super) fn take(&mut self, draw: Draw, drawn: Result<Drawn, Refusal>) -> ControlFlow<()> {
-        let Some(place) = self.places.get(&draw.problem) else {
+        let Some(of_task) = self.open.get(&draw.problem) else {
             return ControlFlow::Continue(());
         };
-        let at = place.task;
+        let at = of_task.task;
         match drawn.map(|drawn| self.known(drawn)) {
             Ok(Ok(drawn)) => {
                 let Drawn {
@@ -69,7 +69,7 @@ impl Taking<'_> {
                 } = drawn;
                 let sample = (tokens, logprobs, finished);
                 let kept = Kept::new(&self.tasks[at], draw.number, self.version, sample);
-                let answer = place.answer(self.reading, &kept);
+                let answer = of_task.answer(self.reading, &kept);
                 let done = answer.and_then(|answer| {
                     self.draws.keep(kept)?;
                     self.answers.take(at, draw.number, Ok(answer));

@@ -1,4 +1,4 @@
-//! The spaces of programs that a search works in: here is all that tells one from another.
+//! The searches of a run, one for each kind of space of programs: here is all that tells one from another.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,9 +13,9 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::source::numbers::Numbers;
 
-/// A space of programs for one problem, with a search that learns from outcomes.
-pub(super) trait Space: Send + Sync {
-    /// A sentence on the lack of the space, if it has the plain order of the loops only.
+/// A search of the programs for one problem, which learns from outcomes.
+pub(super) trait ProgramSearch: Send + Sync {
+    /// A sentence on the lack of its space, if that has the plain order of the loops only.
     fn lack(&self) -> Option<&'static str> {
         None
     }
@@ -92,7 +92,7 @@ impl Product {
     }
 }
 
-impl Space for Product {
+impl ProgramSearch for Product {
     fn programs(&mut self, task: &Task, count: usize) -> Vec<String> {
         self.search.reseed(task.seed);
         let proposed = self.search.propose(count, task.permitted, share_of(task));
@@ -135,7 +135,7 @@ fn nests(proposed: &[flopsmith_nest::search::Proposal]) -> Vec<String> {
     proposed.iter().map(|p| marked(&p.text, &p.point)).collect()
 }
 
-impl Space for Nest {
+impl ProgramSearch for Nest {
     fn lack(&self) -> Option<&'static str> {
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         self.0.space().has_one_order(&mut rng).then_some(
@@ -180,7 +180,7 @@ impl Space for Nest {
 
     fn outcome_seen(&mut self, source: &str, gflops: Option<f64>) {
         if let Some((text, schedule)) = unmarked(source)
-            && self.0.recall(text, &schedule)
+            && self.0.register(text, &schedule)
         {
             self.0.report(text, gflops);
         }
@@ -203,7 +203,7 @@ impl Tuned {
     }
 }
 
-impl Space for Tuned {
+impl ProgramSearch for Tuned {
     /// The configurations without an outcome are dealt to the tasks of a step in turn, so each task finds as many as it asks for
     /// until none is left. The configuration that is tried first belongs to the first task.
     fn programs(&mut self, task: &Task, count: usize) -> Vec<String> {
@@ -244,7 +244,7 @@ impl Space for Tuned {
 
     fn outcome_seen(&mut self, source: &str, gflops: Option<f64>) {
         if let Some(number) = self.search.space().number(source)
-            && self.search.recall(source, &number)
+            && self.search.register(source, &number)
         {
             self.decided.insert(number);
             self.search.report(source, gflops);
@@ -264,7 +264,7 @@ impl Templated {
     }
 }
 
-impl Space for Templated {
+impl ProgramSearch for Templated {
     fn programs(&mut self, task: &Task, count: usize) -> Vec<String> {
         // The answer must not depend on the answers to other tasks.
         self.0.forget_undecided();
@@ -322,13 +322,13 @@ impl Space for Templated {
         let Some((text, point)) = template::unmarked(self.0.space(), source) else {
             return;
         };
-        if self.0.recall(text, &point) {
+        if self.0.register(text, &point) {
             self.0.report(text, gflops);
         }
     }
 }
 
-impl Space for Numbers {
+impl ProgramSearch for Numbers {
     fn programs(&mut self, task: &Task, count: usize) -> Vec<String> {
         Numbers::programs(self, task.seed, share_of(task), count)
     }

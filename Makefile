@@ -13,7 +13,7 @@ TESTS ?= --workspace --tests
 WHOLE = $$(scripts/setup.sh --tool cargo-nextest) nextest run --profile whole --release --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build node package docs train train-suite search test verify long variants nests fuzz starter starter-nests bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-ui test-traces test-clients faults audit parity clean distclean
+.PHONY: help setup build node package docs train train-suite search test verify long variants nests fuzz starter starter-nests bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-ui test-traces test-clients test-modules gpu-check faults audit parity clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
@@ -120,6 +120,9 @@ test-traces: build ## send the traces of a search to a third-party collector (ne
 
 test-clients: build ## run TRL, verl, OpenRLHF, OpenEvolve and ShinkaEvolve with the Python client and a service, and openai with a served model (the first run fetches them from PyPI)
 	@scripts/clients.sh $(ARGS)
+
+test-modules: build ## install PyTorch into target/torch and run all tests of modules that need it (half an hour; fails if one is skipped for lack of it)
+	@python3 scripts/torch_tests.py $(ARGS)
 
 lint: setup ## check formatting, clippy (warnings are errors) and the build without libtorch
 	@cargo fmt --all --check

@@ -67,6 +67,16 @@ pub struct Judged<'a> {
     pub outcome: &'a Outcome,
 }
 
+/// A candidate that nobody judged, since the problem's reference cannot be used.
+pub struct Unjudged<'a> {
+    /// The problem.
+    pub problem: &'a Problem,
+    /// The name of the candidate.
+    pub name: &'a str,
+    /// The fault of the reference.
+    pub why: String,
+}
+
 /// The machine and the time of the results.
 pub struct Setting<'a> {
     /// The model of the processor.
@@ -120,20 +130,29 @@ pub fn prepare(exports: &[Export], problems: &[&Problem]) -> Result<Vec<Prepared
 }
 
 /// Writes the files; none without any result. A candidate that was only compiled is none: these formats know right and wrong.
+/// An unjudged one is a result in traces alone, which have a status for that.
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn write(prepared: Vec<Prepared>, all: &[Judged<'_>], setting: &Setting<'_>) -> Result<()> {
-    if !all.iter().any(|judged| is_decided(judged.outcome)) {
-        return Ok(());
-    }
+pub fn write(
+    prepared: Vec<Prepared>,
+    all: &[Judged<'_>],
+    unjudged: &[Unjudged<'_>],
+    setting: &Setting<'_>,
+) -> Result<()> {
+    let decided = all.iter().any(|judged| is_decided(judged.outcome));
     for file in prepared {
         let text = match file.tool {
-            Tool::Kernelbench => serde_json::to_string_pretty(&results(all, setting))? + "\n",
-            Tool::Flashinfer => {
-                let traces = all.iter().flat_map(|judged| traces(judged, setting));
+            Tool::Kernelbench if decided => {
+                serde_json::to_string_pretty(&results(all, setting))? + "\n"
+            }
+            Tool::Flashinfer if decided || !unjudged.is_empty() => {
+                let judged = all.iter().flat_map(|judged| traces(judged, setting));
+                let unjudged = unjudged.iter().flat_map(|one| invalid_traces(one, setting));
+                let traces = judged.chain(unjudged);
                 traces.map(|trace| format!("{trace}\n")).collect()
             }
+            _ => continue,
         };
         file.output.write(text)?;
     }
@@ -187,13 +206,21 @@ fn sample(judged: &Judged<'_>, setting: &Setting<'_>) -> Value {
     })
 }
 
-/// A trace for each workload of the problem. A candidate without a time and without a failure has none.
-fn traces(judged: &Judged<'_>, setting: &Setting<'_>) -> Vec<Value> {
-    let environment = json!({
-        "hardware": setting.hardware,
-        "libs": { "torch": setting.environment.torch, "python": setting.environment.python },
-    });
-    let trace = |workload: &Workload, status: &str, log: String, results: Value| {
+/// A candidate whose traces are written.
+struct Traced<'a> {
+    problem: &'a Problem,
+    name: &'a str,
+    setting: &'a Setting<'a>,
+}
+
+impl Traced<'_> {
+    /// The trace of a workload, with these results besides.
+    fn trace(&self, workload: &Workload, status: &str, log: String, results: Value) -> Value {
+        let setting = self.setting;
+        let environment = json!({
+            "hardware": setting.hardware,
+            "libs": { "torch": setting.environment.torch, "python": setting.environment.python },
+        });
         let mut evaluation = json!({
             "status": status, "environment": environment, "timestamp": setting.timestamp, "log": log,
         });
@@ -201,11 +228,32 @@ fn traces(judged: &Judged<'_>, setting: &Setting<'_>) -> Vec<Value> {
             to.extend(results);
         }
         json!({
-            "definition": judged.problem.id,
+            "definition": self.problem.id,
             "workload": { "uuid": workload.name, "axes": axes(workload), "inputs": {} },
-            "solution": judged.name,
+            "solution": self.name,
             "evaluation": evaluation,
         })
+    }
+}
+
+/// A trace for each workload of a problem whose reference cannot be used, with SOL-ExecBench's status.
+fn invalid_traces(unjudged: &Unjudged<'_>, setting: &Setting<'_>) -> Vec<Value> {
+    let traced = Traced {
+        problem: unjudged.problem,
+        name: unjudged.name,
+        setting,
+    };
+    let workloads = unjudged.problem.workloads.iter();
+    let trace = |of| traced.trace(of, "INVALID_REFERENCE", unjudged.why.clone(), json!({}));
+    workloads.map(trace).collect()
+}
+
+/// A trace for each workload of the problem. A candidate without a time and without a failure has none.
+fn traces(judged: &Judged<'_>, setting: &Setting<'_>) -> Vec<Value> {
+    let traced = Traced {
+        problem: judged.problem,
+        name: judged.name,
+        setting,
     };
     // The share of the permitted error is known, and the largest errors themselves are not.
     let correctness = json!({
@@ -220,7 +268,7 @@ fn traces(judged: &Judged<'_>, setting: &Setting<'_>) -> Vec<Value> {
             _ => json!({}),
         };
         return workloads
-            .map(|workload| trace(workload, status, said(failure), results.clone()))
+            .map(|workload| traced.trace(workload, status, said(failure), results.clone()))
             .collect();
     }
     let passed = workloads.filter_map(|workload| {
@@ -234,7 +282,7 @@ fn traces(judged: &Judged<'_>, setting: &Setting<'_>) -> Vec<Value> {
                 "speedup_factor": speed.speedup,
             },
         });
-        Some(trace(workload, "PASSED", String::new(), results))
+        Some(traced.trace(workload, "PASSED", String::new(), results))
     });
     passed.collect()
 }
@@ -440,6 +488,33 @@ mod tests {
         assert_eq!(slow["evaluation"]["status"], "TIMEOUT");
         assert_eq!(slow["evaluation"]["log"], "timeout: a minute");
         assert!(slow["evaluation"].get("correctness").is_none());
+    }
+
+    #[test]
+    fn a_reference_that_cannot_be_used_has_a_status_in_traces_alone() {
+        let (problem, environment) = (relu(), environment());
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        let of = |tool: &str| -> Export {
+            format!("{tool}={}", path(tool).display()).parse().unwrap()
+        };
+        let exports = [of("kernelbench"), of("flashinfer")];
+        let prepared = prepare(&exports, &[&problem]).unwrap();
+        let unjudged = Unjudged {
+            problem: &problem,
+            name: "a",
+            why: "reference.py: it is random".into(),
+        };
+        write(prepared, &[], &[unjudged], &setting(&environment)).unwrap();
+        let text = std::fs::read_to_string(path("flashinfer")).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), problem.workloads.len(), "{text}");
+        let trace: Value = serde_json::from_str(lines[0]).unwrap();
+        let evaluation = &trace["evaluation"];
+        assert_eq!(evaluation["status"], "INVALID_REFERENCE");
+        assert_eq!(evaluation["log"], "reference.py: it is random");
+        let samples = std::fs::read_to_string(path("kernelbench"));
+        assert!(samples.is_err() || samples.is_ok_and(|text| text.is_empty()));
     }
 
     #[test]

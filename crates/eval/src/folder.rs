@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::outcome::Outcome;
-use crate::{Prompt, Task, figures, pareval};
+use crate::{Prompt, Task, figures, kernelbench, pareval};
 
 /// The mark of configurations.
 pub(crate) const FORMAT: &str = "flopsmith evaluation";
@@ -48,6 +48,8 @@ const MACHINES: &str = "machines.jsonl";
 const REQUESTS: &str = "requests.jsonl";
 /// The folder of results in ParEval's format.
 const PAREVAL: &str = "pareval";
+/// The folder of results in KernelBench's format.
+const KERNELBENCH: &str = "kernelbench";
 /// The folder of raw samples.
 const RECORDS: &str = "records";
 
@@ -434,6 +436,32 @@ impl Folder {
                 let prompts = pareval::prompts(&self.evaluation, model, *threads);
                 let text = serde_json::to_string_pretty(&prompts)? + "\n";
                 self.write(&format!("{PAREVAL}/{name}.json"), &text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces the results for modules in KernelBench's format: of each model at each number of threads a folder, with a
+    /// folder for each level. None without modules.
+    ///
+    /// # Errors
+    /// The files cannot be written.
+    pub fn write_kernelbench(&self) -> Result<()> {
+        let Config {
+            models, threads, ..
+        } = &self.evaluation.config;
+        let mut names = pareval::names(models, threads).into_iter();
+        for model in models {
+            for threads in threads {
+                let name = names.next().context("each folder has a name")?;
+                for (level, results) in kernelbench::levels(&self.evaluation, model, *threads) {
+                    let folder = format!("{KERNELBENCH}/{name}/level_{level}");
+                    let path = self.path.join(&folder);
+                    std::fs::create_dir_all(&path)
+                        .with_context(|| format!("cannot make {}", path.display()))?;
+                    let text = serde_json::to_string_pretty(&results)? + "\n";
+                    self.write(&format!("{folder}/{}", kernelbench::FILE), &text)?;
+                }
             }
         }
         Ok(())

@@ -1,18 +1,17 @@
 //! Results of modules in the formats of other tools: KernelBench's `eval_results.json`, and traces of FlashInfer-Bench.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Result;
-use flopsmith_module::{
-    Environment, Failure, Outcome, Problem, Speed, Timed, Verdict, Workload, kernelbench,
-};
+use flopsmith_module::{Environment, Failure, Outcome, Problem, Speed, Timed, Verdict, Workload};
 use flopsmith_protocol::{CandidateFault, geometric};
 use flopsmith_run::console::usage;
 use flopsmith_run::output::Output;
 use serde_json::{Map, Value, json};
 
+use super::kernelbench::{Entry, results};
 use super::levels::{BASELINES, is_correct, is_decided, speedup};
 
 /// A tool with a format of results.
@@ -144,7 +143,8 @@ pub fn write(
     for file in prepared {
         let text = match file.tool {
             Tool::Kernelbench if decided => {
-                serde_json::to_string_pretty(&results(all, setting))? + "\n"
+                let entries = all.iter().filter_map(|judged| entry(judged, setting));
+                serde_json::to_string_pretty(&results(entries))? + "\n"
             }
             Tool::Flashinfer if decided || !unjudged.is_empty() => {
                 let judged = all.iter().flat_map(|judged| traces(judged, setting));
@@ -159,50 +159,31 @@ pub fn write(
     Ok(())
 }
 
-/// KernelBench's results: samples by the number of the problem, or by its identifier if KernelBench has no such problem.
-fn results(all: &[Judged<'_>], setting: &Setting<'_>) -> BTreeMap<String, Vec<Value>> {
-    let mut results: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-    for judged in all.iter().filter(|judged| is_decided(judged.outcome)) {
-        let number = kernelbench::number(judged.problem).map(|number| number.to_string());
-        let id = number.unwrap_or_else(|| judged.problem.id.clone());
-        results.entry(id).or_default().push(sample(judged, setting));
-    }
-    results
-}
-
-fn sample(judged: &Judged<'_>, setting: &Setting<'_>) -> Value {
+/// An entry of KernelBench's results; none for a candidate that is neither right nor wrong.
+fn entry<'a>(judged: &Judged<'a>, setting: &Setting<'_>) -> Option<Entry<'a>> {
     let outcome = judged.outcome;
-    let mut metadata = json!({
-        "hardware": setting.hardware, "device": "cpu", "problem": judged.problem.id,
-        "file": judged.file.display().to_string(),
-    });
-    let mut compiled = true;
-    if let Verdict::Refused(failure) = &outcome.verdict {
-        compiled = failure.fault.built();
-        metadata["fault"] = json!(failure.fault);
-        metadata["error"] = json!(said(failure));
-    } else {
-        for baseline in BASELINES {
-            if let Some(speedup) = speedup(outcome, baseline) {
-                metadata["speedup"][baseline] = json!(speedup);
-            }
-        }
+    if !is_decided(outcome) {
+        return None;
     }
+    let refused = match &outcome.verdict {
+        Verdict::Refused(failure) => Some(failure),
+        _ => None,
+    };
+    let speedups = BASELINES.map(|baseline| Some((baseline, speedup(outcome, baseline)?)));
     let reference: Vec<&Speed> = timed(outcome).iter().filter_map(reference).collect();
     let milliseconds = reference.iter().map(|speed| 1e3 * speed.candidate_seconds);
-    let runtime = geometric(milliseconds);
-    let rounds: u32 = reference.iter().map(|speed| speed.rounds).sum();
-    json!({
-        "sample_id": judged.sample,
-        "compiled": compiled,
-        "correctness": is_correct(outcome),
-        "metadata": metadata,
-        // KernelBench's value for a program without a time.
-        "runtime": runtime.unwrap_or(-1.0),
-        "runtime_stats": runtime.map_or_else(
-            || json!({}),
-            |mean| json!({ "mean": mean, "num_trials": rounds, "hardware": setting.hardware, "device": "cpu" }),
-        ),
+    Some(Entry {
+        problem: &judged.problem.id,
+        level: judged.problem.level,
+        number: judged.sample,
+        origin: ("file", judged.file.display().to_string()),
+        hardware: setting.hardware.clone(),
+        compiled: refused.is_none_or(|failure| failure.fault.built()),
+        correct: is_correct(outcome),
+        fault: refused.map(|failure| (failure.fault.name().to_owned(), said(failure))),
+        speedups: speedups.into_iter().flatten().collect(),
+        milliseconds: geometric(milliseconds),
+        rounds: Some(reference.iter().map(|speed| speed.rounds).sum()),
     })
 }
 
@@ -369,6 +350,8 @@ fn of_signature(detail: &str) -> &'static str {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::modules::candidates::tests::problem;
     use crate::modules::levels::tests::{compiled, measured, refused};
@@ -425,11 +408,12 @@ mod tests {
             .zip(all)
             .map(|(n, of)| judged(&problem, n, of))
             .collect();
-        let results = json!(results(&all, &setting(&environment)));
+        let setting = setting(&environment);
+        let results = json!(results(all.iter().filter_map(|of| entry(of, &setting))));
         let samples = &results["19"];
         // A program that was only compiled is neither right nor wrong.
         assert_eq!(samples.as_array().unwrap().len(), 3);
-        let traces = traces(&judged(&problem, 3, &unknown), &setting(&environment));
+        let traces = traces(&judged(&problem, 3, &unknown), &setting);
         assert!(traces.is_empty(), "{traces:?}");
         for (sample, compiled, correct, runtime) in [
             (0usize, true, true, 2.0),

@@ -110,7 +110,13 @@ mod tests {
     /// Five answers to a module with KernelBench's number 7 in level 2.
     fn example() -> Evaluation {
         const ID: &str = "level2_7_dot";
-        let programs = [Some("fast"), None, Some("wrong"), Some("lost"), Some("never")];
+        let programs = [
+            Some("fast"),
+            None,
+            Some("wrong"),
+            Some("lost"),
+            Some("never"),
+        ];
         let answers = (1..).zip(programs).map(|(number, program)| Answer {
             problem: ID.into(),
             ..answer("a", number, program)
@@ -146,19 +152,32 @@ mod tests {
             unreachable!("{found:?}")
         };
         assert_eq!(fast["sample_id"], 0);
-        assert_eq!((&fast["compiled"], &fast["correctness"]), (&json!(true), &json!(true)));
+        assert_eq!(
+            (&fast["compiled"], &fast["correctness"]),
+            (&json!(true), &json!(true))
+        );
         assert_eq!(fast["runtime"], 1000.0);
         assert_eq!(fast["runtime_stats"]["mean"], 1000.0);
         assert_eq!(fast["metadata"]["hardware"], "a processor");
         let speedup = fast["metadata"]["speedup"]["fastest"].as_f64().unwrap();
         assert!((speedup - 2.0).abs() < 1e-12, "{speedup}");
         assert_eq!(none["metadata"]["fault"], "format");
-        assert_eq!((&none["compiled"], &none["runtime"]), (&json!(false), &json!(-1.0)));
+        assert_eq!(
+            (&none["compiled"], &none["runtime"]),
+            (&json!(false), &json!(-1.0))
+        );
         assert_eq!(wrong["metadata"]["fault"], "wrong_result");
-        assert_eq!((&wrong["sample_id"], &wrong["correctness"]), (&json!(2), &json!(false)));
+        assert_eq!(
+            (&wrong["sample_id"], &wrong["correctness"]),
+            (&json!(2), &json!(false))
+        );
         assert_eq!(wrong["runtime_stats"], json!({}));
         assert!(levels(&evaluation, b, 1).is_empty(), "it has no answers");
-        assert!(levels(&evaluation, a, 2).values().all(|level| level["7"].len() == 1));
+        assert!(
+            levels(&evaluation, a, 2)
+                .values()
+                .all(|level| level["7"].len() == 1)
+        );
     }
 
     #[test]

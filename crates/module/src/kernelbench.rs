@@ -453,7 +453,10 @@ def get_init_inputs():
         assert_eq!(why.len(), 5, "{why:?}");
         let folder = place.path().join("problems/level1_19_relu");
         let problem = Problem::load(&folder).unwrap();
-        assert_eq!((problem.level, number(&problem.id, problem.level)), (1, Some(19)));
+        assert_eq!(
+            (problem.level, number(&problem.id, problem.level)),
+            (1, Some(19))
+        );
         let constants = json!({ "batch": 16, "slope": -1e-05, "exact": true });
         assert_eq!(json!(problem.workloads[0].constants), constants);
         assert_eq!(problem.tolerance["float32"].absolute, 1e-4);

@@ -479,9 +479,8 @@ mod tests {
         let (problem, environment) = (relu(), environment());
         let place = tempfile::tempdir().unwrap();
         let path = |name: &str| place.path().join(name);
-        let of = |tool: &str| -> Export {
-            format!("{tool}={}", path(tool).display()).parse().unwrap()
-        };
+        let of =
+            |tool: &str| -> Export { format!("{tool}={}", path(tool).display()).parse().unwrap() };
         let exports = [of("kernelbench"), of("flashinfer")];
         let prepared = prepare(&exports, &[&problem]).unwrap();
         let unjudged = Unjudged {

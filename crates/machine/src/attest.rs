@@ -110,6 +110,22 @@ impl Hardware {
         }
     }
 
+    /// Bits of the widest vectors of its instruction sets; none if they name no vectors.
+    pub fn vector_bits(&self) -> Option<u32> {
+        let has = |name: &str| self.isa.iter().any(|known| known.starts_with(name));
+        let widths = [("avx512", 512), ("avx", 256), ("sse2", 128), ("asimd", 128)];
+        let widest = widths.into_iter().find(|(name, _)| has(name));
+        widest.map(|(_, bits)| bits)
+    }
+
+    /// Its processor and its vectors in words, such as `EPYC 9654, vectors of 512 bits`.
+    pub fn words(&self) -> String {
+        match self.vector_bits() {
+            Some(bits) => format!("{}, vectors of {bits} bits", self.cpu_model),
+            None => self.cpu_model.clone(),
+        }
+    }
+
     /// A key that machines with equal hardware share.
     pub fn key(&self) -> String {
         let text = format!(
@@ -479,6 +495,27 @@ mod tests {
         assert_eq!(warnings, machine.advice()[..2]);
         assert!(warnings[0].contains("cpupower"), "{warnings:?}");
         assert!(warnings[1].contains("SMT"), "{warnings:?}");
+    }
+
+    #[test]
+    fn the_widest_vectors_of_a_processor_are_told() {
+        let of = |isa: &[&str]| Hardware {
+            cpu_model: "a processor".into(),
+            cpu_id: String::new(),
+            isa: isa.iter().map(|name| (*name).to_owned()).collect(),
+            caches: BTreeMap::new(),
+        };
+        for (isa, bits) in [
+            (&["avx", "avx2", "avx512f", "sse2"][..], Some(512)),
+            (&["avx", "avx2", "fma", "sse2"], Some(256)),
+            (&["sse2"], Some(128)),
+            (&["asimd", "sve"], Some(128)),
+            (&["fma"], None),
+        ] {
+            assert_eq!(of(isa).vector_bits(), bits, "{isa:?}");
+        }
+        assert_eq!(of(&["avx2"]).words(), "a processor, vectors of 256 bits");
+        assert_eq!(of(&[]).words(), "a processor");
     }
 
     #[test]

@@ -259,10 +259,7 @@ fn under(problem: Problem, flags: &str) -> Result<Problem> {
 
 /// A problem whose candidates are timed on this machine: prompts for a module name its processor.
 pub fn timed_here(problem: Problem) -> Problem {
-    match problem.module {
-        Some(_) => problem.timed_by(&Hardware::of(0).words()),
-        None => problem,
-    }
+    problem.timed_by(&Hardware::of(0).words())
 }
 
 /// The problem of a run with one: with the run's compiler flags and limit on sources, and timed at the run's workloads.

@@ -75,6 +75,10 @@ def no_torch():
     return None if there else "PyTorch could not be installed from PyPI into target/torch"
 
 
+def no_gpu():
+    return None if succeeds("scripts/gpu_check.py --card") else "nvidia-smi reports no GPU"
+
+
 def no_fuzzer():
     there = succeeds("scripts/setup.sh --tool cargo-fuzz")
     return None if there else "cargo-fuzz could not be built"
@@ -99,6 +103,7 @@ PARTS = [
     Part("problems", "timed calls of all problems, and short calls that begin before the clock", f"{CORPUS} --test problems --test run --success-output immediate", sample="all"),
     Part("modules", "every test that needs PyTorch, with every shipped solution of a module", "make test-modules", no_torch, limit=2 * HOUR, sample="all"),
     Part("long", "ten kills of a training, each resumed, and the timing precision of this machine", "make long"),
+    Part("gpu", "what only a GPU runs", "make gpu-check", no_gpu),
     # The longest begin first.
     Part("fuzz", "an hour of fuzzing", "make fuzz", no_fuzzer, limit=2 * HOUR, beside=True),
     Part("faults", "sixty faults on a cluster of processes", 'make faults ARGS="--faults 60"', limit=2 * HOUR, beside=True),

@@ -1,4 +1,5 @@
 //! The places that ask for the target of a problem are few and known (`docs/decisions/0085-one-target.md`).
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -609,6 +609,27 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn modules_have_a_file_of_kernelbench_for_each_level() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("out");
+        let evaluation = kernelbench::tests::example();
+        let mut folder = Folder::open(&path, &evaluation.config).unwrap();
+        folder.evaluation = evaluation;
+        folder.write_kernelbench().unwrap();
+        let file = path.join("kernelbench/a-1/level_2/eval_results.json");
+        let text = std::fs::read_to_string(file).unwrap();
+        let results: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(results["7"].as_array().unwrap().len(), 3, "{text}");
+        // The other model gave no answers.
+        assert!(!path.join("kernelbench/b-1").exists());
+        // Kernels have no such folder.
+        let kernels = place.path().join("kernels");
+        let folder = Folder::open(&kernels, &config()).unwrap();
+        folder.write_kernelbench().unwrap();
+        assert!(!kernels.join("kernelbench").exists());
+    }
+
+    #[test]
     fn requests_to_endpoints_outlive_the_process() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("out");

@@ -99,7 +99,7 @@ fn entry(answer: &Answer, outcome: Option<&Outcome>) -> Entry<'static> {
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
-mod tests {
+pub(crate) mod tests {
     use flopsmith_protocol::Digest;
     use serde_json::json;
 
@@ -108,7 +108,7 @@ mod tests {
     use crate::results::tests::{evaluation, outcome};
 
     /// Five answers to a module with KernelBench's number 7 in level 2.
-    fn example() -> Evaluation {
+    pub(crate) fn example() -> Evaluation {
         const ID: &str = "level2_7_dot";
         let programs = [
             Some("fast"),

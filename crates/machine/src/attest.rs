@@ -82,6 +82,9 @@ pub struct Attestation {
     pub roofs: Roofs,
 }
 
+/// The name of a processor that does not name itself.
+const UNKNOWN: &str = "unknown";
+
 /// The hardware that the speed of a program depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hardware {
@@ -101,7 +104,7 @@ impl Hardware {
         let cpuinfo = read(Path::new("/"), "proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| cpuinfo_field(&cpuinfo, name);
         Self {
-            cpu_model: field("model name").unwrap_or_else(|| "unknown".into()),
+            cpu_model: field("model name").unwrap_or_else(|| UNKNOWN.into()),
             cpu_id: ["vendor_id", "cpu family", "model", "stepping"]
                 .map(|f| field(f).unwrap_or_else(|| "?".into()))
                 .join(" "),
@@ -118,12 +121,13 @@ impl Hardware {
         widest.map(|(_, bits)| bits)
     }
 
-    /// Its processor and its vectors in words, such as `EPYC 9654, vectors of 512 bits`.
-    pub fn words(&self) -> String {
-        match self.vector_bits() {
-            Some(bits) => format!("{}, vectors of {bits} bits", self.cpu_model),
-            None => self.cpu_model.clone(),
-        }
+    /// Its processor and its vectors in words, such as `EPYC 9654, vectors of 512 bits`; none if the processor does not name itself.
+    pub fn words(&self) -> Option<String> {
+        let name = Some(&self.cpu_model).filter(|name| *name != UNKNOWN)?;
+        Some(match self.vector_bits() {
+            Some(bits) => format!("{name}, vectors of {bits} bits"),
+            None => name.clone(),
+        })
     }
 
     /// A key that machines with equal hardware share.
@@ -514,8 +518,14 @@ mod tests {
         ] {
             assert_eq!(of(isa).vector_bits(), bits, "{isa:?}");
         }
-        assert_eq!(of(&["avx2"]).words(), "a processor, vectors of 256 bits");
-        assert_eq!(of(&[]).words(), "a processor");
+        let words = |hardware: Hardware| hardware.words().unwrap_or_default();
+        assert_eq!(words(of(&["avx2"])), "a processor, vectors of 256 bits");
+        assert_eq!(words(of(&[])), "a processor");
+        let nameless = Hardware {
+            cpu_model: UNKNOWN.into(),
+            ..of(&["asimd"])
+        };
+        assert_eq!(nameless.words(), None);
     }
 
     #[test]

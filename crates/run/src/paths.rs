@@ -259,7 +259,10 @@ fn under(problem: Problem, flags: &str) -> Result<Problem> {
 
 /// A problem whose candidates are timed on this machine: prompts for a module name its processor.
 pub fn timed_here(problem: Problem) -> Problem {
-    problem.timed_by(&Hardware::of(0).words())
+    match Hardware::of(0).words() {
+        Some(words) => problem.timed_by(&words),
+        None => problem,
+    }
 }
 
 /// The problem of a run with one: with the run's compiler flags and limit on sources, and timed at the run's workloads.

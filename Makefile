@@ -13,7 +13,7 @@ TESTS ?= --workspace --tests
 WHOLE = $$(scripts/setup.sh --tool cargo-nextest) nextest run --profile whole --release --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build node package docs train train-suite search test verify long variants nests fuzz starter starter-nests bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-ui test-traces test-clients faults audit parity clean distclean
+.PHONY: help setup build node package docs train train-suite search test verify long variants nests fuzz starter starter-nests bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-ui test-traces test-clients test-modules gpu-check faults audit parity clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
@@ -117,6 +117,12 @@ test-traces: build ## send the traces of a search to a third-party collector (ne
 
 test-clients: build ## run TRL, verl, OpenRLHF, OpenEvolve, ShinkaEvolve, mcp, openai, transformers, TensorBoard, MLflow and Harbor with the program (the first run fetches them from PyPI; ARGS="mcp openai": only these)
 	@scripts/clients.sh $(ARGS)
+
+test-modules: build ## install PyTorch into target/torch and run all tests of modules that need it (half an hour; fails if one is skipped for lack of it)
+	@python3 scripts/torch_tests.py $(ARGS)
+
+gpu-check: ## run on an NVIDIA GPU what only a GPU runs, and write docs/results/gpu.json (exit code 3 without a GPU)
+	@python3 scripts/gpu_check.py $(ARGS)
 
 lint: setup ## check formatting, clippy (warnings are errors) and the build without libtorch
 	@cargo fmt --all --check

@@ -70,6 +70,15 @@ def no_packages():
     return None if there else "pip cannot fetch packages from PyPI"
 
 
+def no_torch():
+    there = succeeds("scripts/python.sh --venv target/torch torch==2.11.0 numpy==2.4.6")
+    return None if there else "PyTorch could not be installed from PyPI into target/torch"
+
+
+def no_gpu():
+    return None if succeeds("scripts/gpu_check.py --card") else "nvidia-smi reports no GPU"
+
+
 def no_fuzzer():
     there = succeeds("scripts/setup.sh --tool cargo-fuzz")
     return None if there else "cargo-fuzz could not be built"
@@ -92,7 +101,9 @@ PARTS = [
     Part("variants", "all variants of the corpus, also of modules", f"{CORPUS} --test corpus --test module -E 'test(/^a_sample_of_the_variants_/) + binary(module) & test(/^variants::/)'", limit=2 * HOUR, sample="all"),
     Part("corpus-clang", "the whole corpus, built by clang", f"{CORPUS} --test corpus -E 'test(clang)'", lambda: have("clang"), sample="all"),
     Part("problems", "timed calls of all problems, and short calls that begin before the clock", f"{CORPUS} --test problems --test run --success-output immediate", sample="all"),
+    Part("modules", "every test that needs PyTorch, with every shipped solution of a module", "make test-modules", no_torch, limit=2 * HOUR, sample="all"),
     Part("long", "ten kills of a training, each resumed, and the timing precision of this machine", "make long"),
+    Part("gpu", "what only a GPU runs", "make gpu-check", no_gpu),
     # The longest begin first.
     Part("fuzz", "an hour of fuzzing", "make fuzz", no_fuzzer, limit=2 * HOUR, beside=True),
     Part("faults", "sixty faults on a cluster of processes", 'make faults ARGS="--faults 60"', limit=2 * HOUR, beside=True),

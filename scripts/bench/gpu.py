@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares sampling and adapter training of models with billions of weights on a GPU with transformers and PEFT on the same GPU, in turns.
 
-    python3 scripts/bench/gpu.py [--python PYTHON] [--shapes 1.5b,14b] [--programs FOLDER] [--rounds 1] [--output FILE.json]
+    python3 scripts/bench/gpu.py [--python PYTHON] [--shapes 1.5b,14b] [--programs FOLDER] [--rounds 1] [--alone] [--output FILE.json]
 
 The shapes are those of Qwen2.5, with random weights in bfloat16. For each shape a program samples answers to their full length (1.5b: 64 of 512 tokens), and
 another one makes an update of GRPO on as many rows with an adapter of rank 16 and activation checkpointing. The other side is transformers' `generate`
@@ -95,7 +95,7 @@ def commands(shape, config, a):
         ("train", "here"): [a.programs / "train_speed", config, *numbers((batch, prompt, tokens)), "--steps", 2, "--lora", 16, "--recompute", 1,
                             "--micro", micro * (prompt + tokens), *common],
     }
-    if shape["peer"]:
+    if shape["peer"] and not a.alone:
         found[("sample", "peer")] = [a.python, HERE / "generate.py", config, *numbers(shape["sample"]), "--steps", 1, *common]
         found[("train", "peer")] = [a.python, HERE / "against_peft.py", "--peer", "--config", config, *numbers((batch, prompt, tokens)), "--steps", 2,
                                     "--lora", 16, "--recompute", "--micro", micro, *common]
@@ -134,6 +134,7 @@ def main():
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--alone", action="store_true", help="leave transformers and PEFT out")
     a = parser.parse_args()
     names = a.shapes.split(",")
     for name in names:

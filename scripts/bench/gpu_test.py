@@ -15,7 +15,7 @@ def said(rate, memory):
 
 
 def both_sides_get_equal_shapes(_):
-    a = argparse.Namespace(programs=Path("p"), python="python3", device="cuda")
+    a = argparse.Namespace(programs=Path("p"), python="python3", device="cuda", alone=False)
     for name, shape in SHAPES.items():
         found = commands(shape, Path("c.json"), a)
         assert len(found) == (4 if shape["peer"] else 2), name
@@ -28,6 +28,11 @@ def both_sides_get_equal_shapes(_):
     sizes = {name: shape["config"] for name, shape in SHAPES.items()}
     weights = {name: c["num_hidden_layers"] * c["hidden_size"] * (2 * c["hidden_size"] + 3 * c["intermediate_size"]) for name, c in sizes.items()}
     assert 1.2e9 < weights["1.5b"] < 1.6e9 and 1.2e10 < weights["14b"] < 1.5e10, weights
+
+
+def the_other_side_can_be_left_out(_):
+    a = argparse.Namespace(programs=Path("p"), python="python3", device="cuda", alone=True)
+    assert {side for shape in SHAPES.values() for _, side in commands(shape, Path("c.json"), a)} == {"here"}
 
 
 def a_ratio_is_the_median_of_the_rounds_ratios(_):
@@ -55,5 +60,5 @@ def words_before_the_object_are_not_read(_):
 
 
 if __name__ == "__main__":
-    sys.exit(run_all("gpu", (both_sides_get_equal_shapes, a_ratio_is_the_median_of_the_rounds_ratios, failed_and_missing_measurements_are_no_numbers,
+    sys.exit(run_all("gpu", (both_sides_get_equal_shapes, the_other_side_can_be_left_out, a_ratio_is_the_median_of_the_rounds_ratios, failed_and_missing_measurements_are_no_numbers,
                              words_before_the_object_are_not_read)))

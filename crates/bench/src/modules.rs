@@ -3,6 +3,7 @@
 mod candidates;
 mod export;
 mod import;
+pub mod kernelbench;
 mod levels;
 mod run;
 mod solution;

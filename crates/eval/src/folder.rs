@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::outcome::Outcome;
-use crate::{Prompt, Task, figures, pareval};
+use crate::{Prompt, Task, figures, kernelbench, pareval};
 
 /// The mark of configurations.
 pub(crate) const FORMAT: &str = "flopsmith evaluation";
@@ -48,6 +48,8 @@ const MACHINES: &str = "machines.jsonl";
 const REQUESTS: &str = "requests.jsonl";
 /// The folder of results in ParEval's format.
 const PAREVAL: &str = "pareval";
+/// The folder of results in KernelBench's format.
+const KERNELBENCH: &str = "kernelbench";
 /// The folder of raw samples.
 const RECORDS: &str = "records";
 
@@ -442,6 +444,32 @@ impl Folder {
         Ok(())
     }
 
+    /// Replaces the results for modules in KernelBench's format: of each model at each number of threads a folder, with a
+    /// folder for each level. None without modules.
+    ///
+    /// # Errors
+    /// The files cannot be written.
+    pub fn write_kernelbench(&self) -> Result<()> {
+        let Config {
+            models, threads, ..
+        } = &self.evaluation.config;
+        let mut names = pareval::names(models, threads).into_iter();
+        for model in models {
+            for threads in threads {
+                let name = names.next().context("each folder has a name")?;
+                for (level, results) in kernelbench::levels(&self.evaluation, model, *threads) {
+                    let folder = format!("{KERNELBENCH}/{name}/level_{level}");
+                    let path = self.path.join(&folder);
+                    std::fs::create_dir_all(&path)
+                        .with_context(|| format!("cannot make {}", path.display()))?;
+                    let text = serde_json::to_string_pretty(&results)? + "\n";
+                    self.write(&format!("{folder}/{}", kernelbench::FILE), &text)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Replaces the charts, each a file of its own.
     ///
     /// # Errors
@@ -582,6 +610,27 @@ pub(crate) mod tests {
         folder.discard_unless_begun();
         assert_eq!(Evaluation::read(&path).unwrap().answers.len(), 1);
         assert!(Folder::open(&path, &config()).is_err());
+    }
+
+    #[test]
+    fn modules_have_a_file_of_kernelbench_for_each_level() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("out");
+        let evaluation = kernelbench::tests::example();
+        let mut folder = Folder::open(&path, &evaluation.config).unwrap();
+        folder.evaluation = evaluation;
+        folder.write_kernelbench().unwrap();
+        let file = path.join("kernelbench/a-1/level_2/eval_results.json");
+        let text = std::fs::read_to_string(file).unwrap();
+        let results: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(results["7"].as_array().unwrap().len(), 3, "{text}");
+        // The other model gave no answers.
+        assert!(!path.join("kernelbench/b-1").exists());
+        // Kernels have no such folder.
+        let kernels = place.path().join("kernels");
+        let folder = Folder::open(&kernels, &config()).unwrap();
+        folder.write_kernelbench().unwrap();
+        assert!(!kernels.join("kernelbench").exists());
     }
 
     #[test]

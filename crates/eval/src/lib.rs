@@ -17,6 +17,7 @@ mod endpoint;
 mod evaluation;
 mod figures;
 mod folder;
+mod kernelbench;
 pub mod model;
 mod modules;
 mod on_farm;
@@ -242,6 +243,7 @@ fn evaluated_in(
         &(serde_json::to_string_pretty(&results)? + "\n"),
     )?;
     folder.write_pareval()?;
+    folder.write_kernelbench()?;
     folder.write(folder::TABLE, &page::csv(&results)?)?;
     folder.write(folder::PAGE, &(page::markdown(&results).join("\n") + "\n"))?;
     let charts = flopsmith_report::evaluation::html(&figures::page(&results));

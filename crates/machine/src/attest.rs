@@ -82,6 +82,9 @@ pub struct Attestation {
     pub roofs: Roofs,
 }
 
+/// The name of a processor that does not name itself.
+const UNKNOWN: &str = "unknown";
+
 /// The hardware that the speed of a program depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hardware {
@@ -101,13 +104,30 @@ impl Hardware {
         let cpuinfo = read(Path::new("/"), "proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| cpuinfo_field(&cpuinfo, name);
         Self {
-            cpu_model: field("model name").unwrap_or_else(|| "unknown".into()),
+            cpu_model: field("model name").unwrap_or_else(|| UNKNOWN.into()),
             cpu_id: ["vendor_id", "cpu family", "model", "stepping"]
                 .map(|f| field(f).unwrap_or_else(|| "?".into()))
                 .join(" "),
             isa: numerical_isa(&field("flags").unwrap_or_default()),
             caches: data_caches(core),
         }
+    }
+
+    /// Bits of the widest vectors of its instruction sets; none if they name no vectors.
+    pub fn vector_bits(&self) -> Option<u32> {
+        let has = |name: &str| self.isa.iter().any(|known| known.starts_with(name));
+        let widths = [("avx512", 512), ("avx", 256), ("sse2", 128), ("asimd", 128)];
+        let widest = widths.into_iter().find(|(name, _)| has(name));
+        widest.map(|(_, bits)| bits)
+    }
+
+    /// Its processor and its vectors in words, such as `EPYC 9654, vectors of 512 bits`; none if the processor does not name itself.
+    pub fn words(&self) -> Option<String> {
+        let name = Some(&self.cpu_model).filter(|name| *name != UNKNOWN)?;
+        Some(match self.vector_bits() {
+            Some(bits) => format!("{name}, vectors of {bits} bits"),
+            None => name.clone(),
+        })
     }
 
     /// A key that machines with equal hardware share.
@@ -479,6 +499,33 @@ mod tests {
         assert_eq!(warnings, machine.advice()[..2]);
         assert!(warnings[0].contains("cpupower"), "{warnings:?}");
         assert!(warnings[1].contains("SMT"), "{warnings:?}");
+    }
+
+    #[test]
+    fn the_widest_vectors_of_a_processor_are_told() {
+        let of = |isa: &[&str]| Hardware {
+            cpu_model: "a processor".into(),
+            cpu_id: String::new(),
+            isa: isa.iter().map(|name| (*name).to_owned()).collect(),
+            caches: BTreeMap::new(),
+        };
+        for (isa, bits) in [
+            (&["avx", "avx2", "avx512f", "sse2"][..], Some(512)),
+            (&["avx", "avx2", "fma", "sse2"], Some(256)),
+            (&["sse2"], Some(128)),
+            (&["asimd", "sve"], Some(128)),
+            (&["fma"], None),
+        ] {
+            assert_eq!(of(isa).vector_bits(), bits, "{isa:?}");
+        }
+        let words = |hardware: Hardware| hardware.words().unwrap_or_default();
+        assert_eq!(words(of(&["avx2"])), "a processor, vectors of 256 bits");
+        assert_eq!(words(of(&[])), "a processor");
+        let nameless = Hardware {
+            cpu_model: UNKNOWN.into(),
+            ..of(&["asimd"])
+        };
+        assert_eq!(nameless.words(), None);
     }
 
     #[test]

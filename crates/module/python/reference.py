@@ -6,6 +6,7 @@ problem's file prints goes to standard error), tensors lie in the memory of the 
 
 import ast
 import contextlib
+import importlib.util
 import inspect
 import json
 import math
@@ -464,6 +465,14 @@ class Problem:
                 to.copy_(value)
 
 
+def lacks(error):
+    """The words about a package that the problem's file imports and that is missing; none if a part of one is."""
+    package, _, part = (error.name or "").partition(".")
+    if not package or part and importlib.util.find_spec(package):
+        return None
+    return f"it needs the package `{package}`, which the Python with PyTorch does not have; install it there (`python -m pip install {package}`), or write the module without it"
+
+
 def main():
     problem = Problem()
     reply(ready=torch.__version__, capability=torch.backends.cpu.get_cpu_capability())
@@ -487,6 +496,8 @@ def main():
             reply(done=order["do"], **getattr(problem, order["do"])(order))
         except Invalid as error:
             reply(error=str(error), fault="problem")
+        except ModuleNotFoundError as error:
+            reply(error=lacks(error) or f"ModuleNotFoundError: {error}", fault="problem")
         except BaseException as error:  # anything that the problem's file raises
             reply(error=f"{type(error).__name__}: {error}"[:4000], fault="problem")
 

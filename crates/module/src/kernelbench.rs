@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 
 use crate::environment::Interpreter;
 use crate::error::Error;
-use crate::problem::Problem;
 
 const SCRIPT: &str = include_str!("../python/kernelbench.py");
 
@@ -104,11 +103,9 @@ fn import_by(
     })
 }
 
-/// KernelBench's number of an imported problem; none of other problems.
-pub fn number(problem: &Problem) -> Option<u32> {
-    let rest = problem
-        .id
-        .strip_prefix(&format!("level{}_", problem.level))?;
+/// KernelBench's number of an imported problem, by its identifier and level; none of other problems.
+pub fn number(id: &str, level: u8) -> Option<u32> {
+    let rest = id.strip_prefix(&format!("level{level}_"))?;
     rest.split('_').next()?.parse().ok()
 }
 
@@ -357,6 +354,7 @@ mod tests {
     use flopsmith_test_support::skipped;
 
     use super::*;
+    use crate::problem::Problem;
 
     const RELU: &str = "\
 import torch
@@ -455,7 +453,10 @@ def get_init_inputs():
         assert_eq!(why.len(), 5, "{why:?}");
         let folder = place.path().join("problems/level1_19_relu");
         let problem = Problem::load(&folder).unwrap();
-        assert_eq!((problem.level, number(&problem)), (1, Some(19)));
+        assert_eq!(
+            (problem.level, number(&problem.id, problem.level)),
+            (1, Some(19))
+        );
         let constants = json!({ "batch": 16, "slope": -1e-05, "exact": true });
         assert_eq!(json!(problem.workloads[0].constants), constants);
         assert_eq!(problem.tolerance["float32"].absolute, 1e-4);

@@ -313,17 +313,25 @@ source = "KernelBench"
     #[test]
     fn the_shipped_problems_load() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/modules");
-        let (mut levels, mut in_cpp) = ([0; 5], 0);
+        let (mut levels, mut in_cpp, mut in_triton) = ([0; 5], 0, 0);
         for entry in fs::read_dir(root).unwrap() {
             let folder = entry.unwrap().path();
             let problem = Problem::load(&folder).unwrap();
             assert!(folder.ends_with(&problem.id), "{}", problem.id);
             let has = |file: &str| folder.join(file).is_file();
             in_cpp += usize::from(has("solution_cpp.py"));
-            assert!(has("solution_cpp.py") || has("solution_triton.py"));
+            in_triton += usize::from(has("solution_triton.py"));
+            // Triton's interpreter knows no gradients.
+            let gradients = problem.gradients.any();
+            assert!(has("solution_triton.py") != gradients, "{}", problem.id);
+            // Shapes and not only names differ.
+            let mut workloads = problem.workloads.iter().map(|w| &w.constants);
+            let first = workloads.next().unwrap();
+            assert!(workloads.any(|other| other != first), "{}", problem.id);
             levels[usize::from(problem.level)] += 1;
         }
         assert_eq!(levels, [0, 12, 10, 8, 0]);
         assert!(in_cpp >= 17, "only {in_cpp} solutions in C++");
+        assert!(in_triton >= 29, "only {in_triton} solutions in Triton");
     }
 }

@@ -43,6 +43,10 @@ pub struct Module {
     /// True if one tensor may be several inputs.
     #[serde(default)]
     aliasing: bool,
+    /// The processor that times candidates, in words for prompts; none if it is not known. It is no part of the definition, and does
+    /// not travel.
+    #[serde(skip)]
+    device: Option<String>,
     #[serde(rename = "workload")]
     workloads: Vec<Constants>,
     /// Tolerances by data type (`float32`).
@@ -106,6 +110,15 @@ impl Problem {
         let (definition, reference) = (read("problem.toml")?, read("reference.py")?);
         let module = parsed(&definition, &dir.join("problem.toml"))?;
         of_module(module, definition, reference, dir)
+    }
+
+    /// The same problem, whose prompts name the processor that times candidates, if it is a module.
+    #[must_use]
+    pub fn timed_by(mut self, device: &str) -> Problem {
+        if let Some(module) = &mut self.module {
+            module.device = Some(device.to_owned());
+        }
+        self
     }
 
     /// A module that travelled.
@@ -249,9 +262,11 @@ pub(crate) fn facts(problem: &Problem, module: &Module) -> String {
         .iter()
         .filter(|w| problem.workloads.iter().any(|kept| kept.name == w.name));
     let timed: Vec<String> = timed.map(Constants::words).collect();
+    let device = module.device.as_ref().map(|device| format!(" ({device})"));
     let _ = writeln!(
         out,
-        "Device: the CPU. It is timed in inference mode beside eager PyTorch and TorchInductor, at these workloads: {}. The speedup over the faster of the two counts, as the geometric mean over the workloads.",
+        "Device: the CPU{}. It is timed in inference mode beside eager PyTorch and TorchInductor, at these workloads: {}. The speedup over the faster of the two counts, as the geometric mean over the workloads.",
+        device.unwrap_or_default(),
         timed.join("; ")
     );
     let _ = writeln!(
@@ -397,6 +412,26 @@ mod tests {
             !text.contains("PyTorch") && !text.contains("fusion"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_prompt_names_the_processor_where_it_is_known() {
+        let asked = |problem: &Problem| prompt::full(problem, problem.techniques, None);
+        let unknown = shipped("softmax");
+        assert!(asked(&unknown).contains("Device: the CPU. It is timed"));
+        let here = unknown.clone().timed_by("a processor, vectors of 256 bits");
+        let words = "Device: the CPU (a processor, vectors of 256 bits). It is timed";
+        let text = asked(&here);
+        assert!(text.contains(words), "{text}");
+        // A selection keeps it; another machine has another one.
+        let narrow = here.select(&["narrow"]).unwrap();
+        assert!(asked(&narrow).contains(words));
+        assert_eq!(here.digest, unknown.digest);
+        let there = Problem::from_files(here.files()).unwrap();
+        assert!(asked(&there).contains("Device: the CPU. It is timed"));
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let kernel = Problem::load(&problems.join("dgemm")).unwrap();
+        assert_eq!(kernel.clone().timed_by("a processor"), kernel);
     }
 
     #[test]

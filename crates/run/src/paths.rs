@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use flopsmith_actors::stream;
 use flopsmith_config::{Mix, Settings};
+use flopsmith_machine::attest::Hardware;
 use flopsmith_problem::{Problem, flags};
 use flopsmith_protocol::{ProblemFiles, ProblemId, RunSpec, Technique, TechniqueSet, text};
 
@@ -254,6 +255,14 @@ fn under(problem: Problem, flags: &str) -> Result<Problem> {
     }
     let flags = flags::parse(flags).map_err(|e| usage(e.to_string()))?;
     Ok(problem.with_flags(flags))
+}
+
+/// A problem whose candidates are timed on this machine: prompts for a module name its processor.
+pub fn timed_here(problem: Problem) -> Problem {
+    match Hardware::of(0).words() {
+        Some(words) => problem.timed_by(&words),
+        None => problem,
+    }
 }
 
 /// The problem of a run with one: with the run's compiler flags and limit on sources, and timed at the run's workloads.

@@ -361,7 +361,11 @@ async fn session(
             if !here {
                 comparability::keep_for_workers(&folder.path, &problems)?;
             }
-            problems.into_iter().map(Arc::new).collect()
+            let known = |problem| match here {
+                true => paths::timed_here(problem),
+                false => problem,
+            };
+            problems.into_iter().map(known).map(Arc::new).collect()
         }
     };
     // Benches know a run from the registry, also on a private bus.

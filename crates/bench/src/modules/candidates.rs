@@ -162,7 +162,10 @@ fn find(problems: &[Problem], candidate: &Candidate) -> Option<usize> {
     if let Some(definition) = &candidate.definition {
         return with_id(definition);
     }
-    let number_of = |problem: &Problem| kernelbench::number(problem).map(|n| (problem.level, n));
+    let number_of = |problem: &Problem| {
+        let number = kernelbench::number(&problem.id, problem.level);
+        number.map(|n| (problem.level, n))
+    };
     if let Some(of) = numbers(&candidate.name) {
         let wanted = Some((of.level, of.problem));
         if let Some(place) = problems.iter().position(|p| number_of(p) == wanted) {

@@ -1,18 +1,17 @@
 //! Results of modules in the formats of other tools: KernelBench's `eval_results.json`, and traces of FlashInfer-Bench.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Result;
-use flopsmith_module::{
-    Environment, Failure, Outcome, Problem, Speed, Timed, Verdict, Workload, kernelbench,
-};
+use flopsmith_module::{Environment, Failure, Outcome, Problem, Speed, Timed, Verdict, Workload};
 use flopsmith_protocol::{CandidateFault, geometric};
 use flopsmith_run::console::usage;
 use flopsmith_run::output::Output;
 use serde_json::{Map, Value, json};
 
+use super::kernelbench::{Entry, results};
 use super::levels::{BASELINES, is_correct, is_decided, speedup};
 
 /// A tool with a format of results.
@@ -65,6 +64,16 @@ pub struct Judged<'a> {
     pub sample: u32,
     /// The outcome.
     pub outcome: &'a Outcome,
+}
+
+/// A candidate that nobody judged, since the problem's reference cannot be used.
+pub struct Unjudged<'a> {
+    /// The problem.
+    pub problem: &'a Problem,
+    /// The name of the candidate.
+    pub name: &'a str,
+    /// The fault of the reference.
+    pub why: String,
 }
 
 /// The machine and the time of the results.
@@ -120,80 +129,79 @@ pub fn prepare(exports: &[Export], problems: &[&Problem]) -> Result<Vec<Prepared
 }
 
 /// Writes the files; none without any result. A candidate that was only compiled is none: these formats know right and wrong.
+/// An unjudged one is a result in traces alone, which have a status for that.
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn write(prepared: Vec<Prepared>, all: &[Judged<'_>], setting: &Setting<'_>) -> Result<()> {
-    if !all.iter().any(|judged| is_decided(judged.outcome)) {
-        return Ok(());
-    }
+pub fn write(
+    prepared: Vec<Prepared>,
+    all: &[Judged<'_>],
+    unjudged: &[Unjudged<'_>],
+    setting: &Setting<'_>,
+) -> Result<()> {
+    let decided = all.iter().any(|judged| is_decided(judged.outcome));
     for file in prepared {
         let text = match file.tool {
-            Tool::Kernelbench => serde_json::to_string_pretty(&results(all, setting))? + "\n",
-            Tool::Flashinfer => {
-                let traces = all.iter().flat_map(|judged| traces(judged, setting));
+            Tool::Kernelbench if decided => {
+                let entries = all.iter().filter_map(|judged| entry(judged, setting));
+                serde_json::to_string_pretty(&results(entries))? + "\n"
+            }
+            Tool::Flashinfer if decided || !unjudged.is_empty() => {
+                let judged = all.iter().flat_map(|judged| traces(judged, setting));
+                let unjudged = unjudged.iter().flat_map(|one| invalid_traces(one, setting));
+                let traces = judged.chain(unjudged);
                 traces.map(|trace| format!("{trace}\n")).collect()
             }
+            _ => continue,
         };
         file.output.write(text)?;
     }
     Ok(())
 }
 
-/// KernelBench's results: samples by the number of the problem, or by its identifier if KernelBench has no such problem.
-fn results(all: &[Judged<'_>], setting: &Setting<'_>) -> BTreeMap<String, Vec<Value>> {
-    let mut results: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-    for judged in all.iter().filter(|judged| is_decided(judged.outcome)) {
-        let number = kernelbench::number(judged.problem).map(|number| number.to_string());
-        let id = number.unwrap_or_else(|| judged.problem.id.clone());
-        results.entry(id).or_default().push(sample(judged, setting));
-    }
-    results
-}
-
-fn sample(judged: &Judged<'_>, setting: &Setting<'_>) -> Value {
+/// An entry of KernelBench's results; none for a candidate that is neither right nor wrong.
+fn entry<'a>(judged: &Judged<'a>, setting: &Setting<'_>) -> Option<Entry<'a>> {
     let outcome = judged.outcome;
-    let mut metadata = json!({
-        "hardware": setting.hardware, "device": "cpu", "problem": judged.problem.id,
-        "file": judged.file.display().to_string(),
-    });
-    let mut compiled = true;
-    if let Verdict::Refused(failure) = &outcome.verdict {
-        compiled = failure.fault.built();
-        metadata["fault"] = json!(failure.fault);
-        metadata["error"] = json!(said(failure));
-    } else {
-        for baseline in BASELINES {
-            if let Some(speedup) = speedup(outcome, baseline) {
-                metadata["speedup"][baseline] = json!(speedup);
-            }
-        }
+    if !is_decided(outcome) {
+        return None;
     }
+    let refused = match &outcome.verdict {
+        Verdict::Refused(failure) => Some(failure),
+        _ => None,
+    };
+    let speedups = BASELINES.map(|baseline| Some((baseline, speedup(outcome, baseline)?)));
     let reference: Vec<&Speed> = timed(outcome).iter().filter_map(reference).collect();
     let milliseconds = reference.iter().map(|speed| 1e3 * speed.candidate_seconds);
-    let runtime = geometric(milliseconds);
-    let rounds: u32 = reference.iter().map(|speed| speed.rounds).sum();
-    json!({
-        "sample_id": judged.sample,
-        "compiled": compiled,
-        "correctness": is_correct(outcome),
-        "metadata": metadata,
-        // KernelBench's value for a program without a time.
-        "runtime": runtime.unwrap_or(-1.0),
-        "runtime_stats": runtime.map_or_else(
-            || json!({}),
-            |mean| json!({ "mean": mean, "num_trials": rounds, "hardware": setting.hardware, "device": "cpu" }),
-        ),
+    Some(Entry {
+        problem: &judged.problem.id,
+        level: judged.problem.level,
+        number: judged.sample,
+        origin: ("file", judged.file.display().to_string()),
+        hardware: setting.hardware.clone(),
+        compiled: refused.is_none_or(|failure| failure.fault.built()),
+        correct: is_correct(outcome),
+        fault: refused.map(|failure| (failure.fault.name().to_owned(), said(failure))),
+        speedups: speedups.into_iter().flatten().collect(),
+        milliseconds: geometric(milliseconds),
+        rounds: Some(reference.iter().map(|speed| speed.rounds).sum()),
     })
 }
 
-/// A trace for each workload of the problem. A candidate without a time and without a failure has none.
-fn traces(judged: &Judged<'_>, setting: &Setting<'_>) -> Vec<Value> {
-    let environment = json!({
-        "hardware": setting.hardware,
-        "libs": { "torch": setting.environment.torch, "python": setting.environment.python },
-    });
-    let trace = |workload: &Workload, status: &str, log: String, results: Value| {
+/// A candidate whose traces are written.
+struct Traced<'a> {
+    problem: &'a Problem,
+    name: &'a str,
+    setting: &'a Setting<'a>,
+}
+
+impl Traced<'_> {
+    /// The trace of a workload, with these results besides.
+    fn trace(&self, workload: &Workload, status: &str, log: String, results: Value) -> Value {
+        let setting = self.setting;
+        let environment = json!({
+            "hardware": setting.hardware,
+            "libs": { "torch": setting.environment.torch, "python": setting.environment.python },
+        });
         let mut evaluation = json!({
             "status": status, "environment": environment, "timestamp": setting.timestamp, "log": log,
         });
@@ -201,11 +209,32 @@ fn traces(judged: &Judged<'_>, setting: &Setting<'_>) -> Vec<Value> {
             to.extend(results);
         }
         json!({
-            "definition": judged.problem.id,
+            "definition": self.problem.id,
             "workload": { "uuid": workload.name, "axes": axes(workload), "inputs": {} },
-            "solution": judged.name,
+            "solution": self.name,
             "evaluation": evaluation,
         })
+    }
+}
+
+/// A trace for each workload of a problem whose reference cannot be used, with SOL-ExecBench's status.
+fn invalid_traces(unjudged: &Unjudged<'_>, setting: &Setting<'_>) -> Vec<Value> {
+    let traced = Traced {
+        problem: unjudged.problem,
+        name: unjudged.name,
+        setting,
+    };
+    let workloads = unjudged.problem.workloads.iter();
+    let trace = |of| traced.trace(of, "INVALID_REFERENCE", unjudged.why.clone(), json!({}));
+    workloads.map(trace).collect()
+}
+
+/// A trace for each workload of the problem. A candidate without a time and without a failure has none.
+fn traces(judged: &Judged<'_>, setting: &Setting<'_>) -> Vec<Value> {
+    let traced = Traced {
+        problem: judged.problem,
+        name: judged.name,
+        setting,
     };
     // The share of the permitted error is known, and the largest errors themselves are not.
     let correctness = json!({
@@ -220,7 +249,7 @@ fn traces(judged: &Judged<'_>, setting: &Setting<'_>) -> Vec<Value> {
             _ => json!({}),
         };
         return workloads
-            .map(|workload| trace(workload, status, said(failure), results.clone()))
+            .map(|workload| traced.trace(workload, status, said(failure), results.clone()))
             .collect();
     }
     let passed = workloads.filter_map(|workload| {
@@ -234,7 +263,7 @@ fn traces(judged: &Judged<'_>, setting: &Setting<'_>) -> Vec<Value> {
                 "speedup_factor": speed.speedup,
             },
         });
-        Some(trace(workload, "PASSED", String::new(), results))
+        Some(traced.trace(workload, "PASSED", String::new(), results))
     });
     passed.collect()
 }
@@ -321,6 +350,8 @@ fn of_signature(detail: &str) -> &'static str {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::modules::candidates::tests::problem;
     use crate::modules::levels::tests::{compiled, measured, refused};
@@ -377,11 +408,12 @@ mod tests {
             .zip(all)
             .map(|(n, of)| judged(&problem, n, of))
             .collect();
-        let results = json!(results(&all, &setting(&environment)));
+        let setting = setting(&environment);
+        let results = json!(results(all.iter().filter_map(|of| entry(of, &setting))));
         let samples = &results["19"];
         // A program that was only compiled is neither right nor wrong.
         assert_eq!(samples.as_array().unwrap().len(), 3);
-        let traces = traces(&judged(&problem, 3, &unknown), &setting(&environment));
+        let traces = traces(&judged(&problem, 3, &unknown), &setting);
         assert!(traces.is_empty(), "{traces:?}");
         for (sample, compiled, correct, runtime) in [
             (0usize, true, true, 2.0),
@@ -440,6 +472,32 @@ mod tests {
         assert_eq!(slow["evaluation"]["status"], "TIMEOUT");
         assert_eq!(slow["evaluation"]["log"], "timeout: a minute");
         assert!(slow["evaluation"].get("correctness").is_none());
+    }
+
+    #[test]
+    fn a_reference_that_cannot_be_used_has_a_status_in_traces_alone() {
+        let (problem, environment) = (relu(), environment());
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        let of =
+            |tool: &str| -> Export { format!("{tool}={}", path(tool).display()).parse().unwrap() };
+        let exports = [of("kernelbench"), of("flashinfer")];
+        let prepared = prepare(&exports, &[&problem]).unwrap();
+        let unjudged = Unjudged {
+            problem: &problem,
+            name: "a",
+            why: "reference.py: it is random".into(),
+        };
+        write(prepared, &[], &[unjudged], &setting(&environment)).unwrap();
+        let text = std::fs::read_to_string(path("flashinfer")).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), problem.workloads.len(), "{text}");
+        let trace: Value = serde_json::from_str(lines[0]).unwrap();
+        let evaluation = &trace["evaluation"];
+        assert_eq!(evaluation["status"], "INVALID_REFERENCE");
+        assert_eq!(evaluation["log"], "reference.py: it is random");
+        let samples = std::fs::read_to_string(path("kernelbench"));
+        assert!(samples.is_err() || samples.is_ok_and(|text| text.is_empty()));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use flopsmith_run::interrupt::{self, CancellationToken};
 use flopsmith_run::{exit, local, measuring_lock, paths};
 
 use super::candidates::{self, Sample};
-use super::export::{self, Export, Judged, Setting};
+use super::export::{self, Export, Judged, Setting, Unjudged};
 use super::levels::{self, Samples};
 use super::{header, line, print, rank, select};
 use crate::Format;
@@ -87,6 +87,7 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         stopped: listening.asked(),
         environment: None,
         done: Vec::new(),
+        unjudged: Vec::new(),
         failed: false,
     };
     for (problem, samples) in work {
@@ -97,7 +98,7 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     if let Some(environment) = &session.environment {
         let setting = setting(environment, &session.cores);
         let all: Vec<Judged> = session.done.iter().map(Done::judged).collect();
-        export::write(exports, &all, &setting)?;
+        export::write(exports, &all, &session.unjudged, &setting)?;
     }
     session.print(&problems)?;
     Ok(session.exit_code())
@@ -158,6 +159,8 @@ struct Session<'a> {
     environment: Option<Environment>,
     /// In the order of the problems.
     done: Vec<Done<'a>>,
+    /// Candidates for problems whose references cannot be used.
+    unjudged: Vec<Unjudged<'a>>,
     /// True if this machine failed to evaluate a problem.
     failed: bool,
 }
@@ -200,7 +203,7 @@ impl<'a> Session<'a> {
             data(&header(&problem.id, &environment));
         }
         self.environment = Some(environment);
-        for sample in samples {
+        for (position, sample) in samples.iter().enumerate() {
             if self.stopped.is_cancelled() {
                 return Ok(());
             }
@@ -219,11 +222,20 @@ impl<'a> Session<'a> {
                 Err(_) if self.stopped.is_cancelled() => return Ok(()),
                 Err(error) => {
                     let next = next(&error, self.of_folder || !self.done.is_empty());
+                    let of_reference = error.is_of_the_input().then(|| error.to_string());
                     let error =
                         anyhow::Error::new(error).context(format!("{file} could not be evaluated"));
                     match next {
                         Next::Program => self.fails(&format!("{error:#}")),
                         Next::Problem => {
+                            if let Some(why) = of_reference {
+                                let left = samples[position..].iter();
+                                self.unjudged.extend(left.map(|sample| Unjudged {
+                                    problem,
+                                    name: &sample.candidate.name,
+                                    why: why.clone(),
+                                }));
+                            }
                             let id = &problem.id;
                             self.fails(&format!(
                                 "{error:#}; the other programs for {id} are left out"

@@ -133,3 +133,28 @@ fn references_that_teach_nothing_are_not_admitted() {
         }
     }
 }
+
+#[test]
+fn a_package_that_is_missing_is_named_with_the_way_to_install_it() {
+    let missing = "no_such_package_of_python";
+    let used = reference("import no_such_package_of_python", "x.exp()");
+    let imported = format!("import {missing}.part\n{}", reference("pass", "x.exp()"));
+    for text in [used, imported] {
+        let Some(errors) = errors(&text) else {
+            return;
+        };
+        let [error] = &errors[..] else {
+            unreachable!("{errors:?}")
+        };
+        for part in [
+            format!("needs the package `{missing}`"),
+            format!("pip install {missing}"),
+        ] {
+            assert!(error.contains(&part), "{error}");
+        }
+    }
+    // A part of a package that is there cannot be installed.
+    let text = format!("import json.nothing\n{}", reference("pass", "x.exp()"));
+    let found = errors(&text).unwrap_or_default();
+    assert!(!found.iter().any(|e| e.contains("pip")), "{found:?}");
+}

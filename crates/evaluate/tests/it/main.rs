@@ -4,3 +4,5 @@
 mod admission;
 mod module_forms;
 mod modules;
+mod parameters;
+mod solutions;

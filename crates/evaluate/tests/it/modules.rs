@@ -206,20 +206,52 @@ fn stages_on_several_nodes_judge_as_one_evaluation_does() {
     );
 }
 
+/// The Python files of a folder of programs in crate `module`, by name.
+fn programs(name: &str) -> Vec<PathBuf> {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../module/tests");
+    let entries = std::fs::read_dir(tests.join(name)).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|e| e.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// The first stage refuses these programs in its jail, by the rule that their first lines name, and compiles nothing of them; each
+/// commit tries another eighth.
+#[test]
+fn attacks_are_refused_before_anything_is_compiled() {
+    if open(problem()).is_none() {
+        return;
+    }
+    let builder = Builder::new(&problem(), &options()).unwrap();
+    let attacks = programs("attacks");
+    assert!(attacks.len() >= 275, "only {} attacks", attacks.len());
+    for file in Part::of_commit(8).of(attacks) {
+        let source = std::fs::read_to_string(&file).unwrap();
+        let expected = source.lines().next().unwrap().strip_prefix("# expect: ");
+        let built = builder.build(&source, TechniqueSet::all()).unwrap();
+        let Err(outcome) = built else {
+            unreachable!("{}: it was built", file.display())
+        };
+        let Verdict::Refused(failure) = &outcome.verdict else {
+            unreachable!("{}: {outcome:?}", file.display())
+        };
+        let rule = failure.rule.as_deref();
+        assert_eq!(rule, expected, "{}: {failure:?}", file.display());
+        assert_eq!(outcome.compile_seconds, 0.0, "{}", file.display());
+        assert_eq!(outcome.largest_error, None, "{}", file.display());
+    }
+}
+
 /// The check of sources accepts these programs. Their first lines name the rule or the fault by which a later stage refuses
 /// them; each commit tries another third.
 #[test]
 fn attacks_that_only_later_stages_see_are_refused() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../module/tests/later");
-    let entries = std::fs::read_dir(folder).unwrap();
-    let mut files: Vec<PathBuf> = entries.map(|e| e.unwrap().path()).collect();
-    files.sort();
     let mut permitting = problem();
     permitting.permit_torch = true;
     let (Some(stages), Some(permitting)) = (open(problem()), open(permitting)) else {
         return;
     };
-    for file in Part::of_commit(3).of(files) {
+    for file in Part::of_commit(3).of(programs("later")) {
         let source = std::fs::read_to_string(&file).unwrap();
         let first = source.lines().next().unwrap();
         let expected = first.strip_prefix("# expect: ").unwrap();

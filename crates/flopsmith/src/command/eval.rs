@@ -20,7 +20,8 @@ pub fn run(args: &Eval) -> Result<ExitCode> {
         return Ok(ExitCode::from(compare::run(a, b, *format)?));
     }
     let models = Model::read_all(&args.models)?;
-    let problems = problems(args)?;
+    let farm = args.farm.ways()?;
+    let problems = problems(args, farm.is_none())?;
     let threads = threads::counts(&args.threads)?;
     for problem in &problems {
         if let Some(warning) = threads::warning(&threads, problem) {
@@ -32,7 +33,7 @@ pub fn run(args: &Eval) -> Result<ExitCode> {
         models,
         problems,
         workloads: args.workloads.names.clone(),
-        farm: args.farm.ways()?,
+        farm,
         samples: args.samples,
         draws: draws(args),
         sampling: sampling(args.temperature, args.top_p, args.max_tokens)?,
@@ -74,8 +75,8 @@ fn advised(error: anyhow::Error) -> anyhow::Error {
     error
 }
 
-/// The problems, each once, with the named workloads.
-fn problems(args: &Eval) -> Result<Vec<Arc<Problem>>> {
+/// The problems, each once, with the named workloads. `here` is true if this machine times the answers.
+fn problems(args: &Eval, here: bool) -> Result<Vec<Arc<Problem>>> {
     let named = match &args.suite {
         Some(suite) => paths::suite(suite)?,
         None => {
@@ -86,6 +87,10 @@ fn problems(args: &Eval) -> Result<Vec<Arc<Problem>>> {
     let mut problems: Vec<Arc<Problem>> = Vec::new();
     for problem in named {
         let problem = paths::selected(problem, &args.workloads.names)?;
+        let problem = match here {
+            true => paths::timed_here(problem),
+            false => problem,
+        };
         if let Some(other) = problems.iter().find(|other| other.id == problem.id) {
             if other.digest == problem.digest {
                 continue;

@@ -4,4 +4,5 @@ mod arguments;
 mod broken;
 mod definitions;
 mod shipped_workloads;
+mod targets;
 mod workloads;

@@ -65,6 +65,7 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             format,
         } => {
             let definition = paths::selected(paths::any(problem)?, &workloads.names)?;
+            let definition = paths::timed_here(definition);
             let permitted = permitted(permit.as_deref(), &definition, *threads)?;
             let style = match (*compact, *nest) {
                 (true, _) => Style::Compact,

@@ -456,7 +456,10 @@ mod tests {
         assert_eq!(speed.median_seconds, measurement.median_seconds);
         assert_eq!(speed.mdape, Some(measurement.mdape));
         let unsure = Speed::known(&Measured::at(40.0).unconverged().measurement(), own);
-        assert_eq!((unsure.minimum_seconds, unsure.median_seconds), (None, None));
+        assert_eq!(
+            (unsure.minimum_seconds, unsure.median_seconds),
+            (None, None)
+        );
         // A line of an older version has none of these.
         let old = r#"{"log_ratio":1.0,"log_ratio_se":0.1,"gflops":2.0,"seconds_per_call":0.5}"#;
         let read: Speed = serde_json::from_str(old).expect("a speed");

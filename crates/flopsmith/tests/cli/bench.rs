@@ -341,11 +341,7 @@ fn a_pattern_makes_a_table_even_of_one_file_and_csv_goes_with_one_too() {
 #[test]
 fn a_table_in_markdown_is_exported_and_another_file_stays_as_it_is() {
     on_one_core();
-    let folder = programs(&[
-        ("good.c", GOOD),
-        ("idle.c", IDLE),
-        ("notes.md", "# mine\n"),
-    ]);
+    let folder = programs(&[("good.c", GOOD), ("idle.c", IDLE), ("notes.md", "# mine\n")]);
     let at = |name: &str| folder.path().join(name);
     let export = |name: &str| format!("markdown={}", at(name).display());
     let refused = quick(&[&at("good.c")], &["--export", &export("notes.md")])

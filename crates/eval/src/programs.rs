@@ -57,14 +57,6 @@ pub fn read(
     Ok(programs)
 }
 
-/// The language of a problem's reference. Those of kernels are in C, whatever the language of the answers.
-pub(crate) fn of_reference(problem: &Problem) -> Language {
-    match problem.module {
-        None => Language::C,
-        Some(_) => Language::Python,
-    }
-}
-
 /// The problem and the file that a word names.
 fn split<'a>(word: &'a str, problems: &'a [Arc<Problem>]) -> Result<(&'a Problem, &'a Path)> {
     let known = || problems.iter().map(|problem| problem.id.as_str());
@@ -108,7 +100,7 @@ fn of_file(problem: &Problem, path: &Path) -> Result<Program> {
 }
 
 fn language(problem: &Problem, path: &Path) -> Result<Language> {
-    let reference = of_reference(problem);
+    let reference = problem.reference_language();
     let Some(ending) = path.extension() else {
         return Ok(reference);
     };

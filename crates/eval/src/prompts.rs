@@ -5,7 +5,7 @@ use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
 use flopsmith_run::console::usage;
 
-use crate::{Order, Prompt, Task, programs};
+use crate::{Order, Prompt, Task};
 
 /// Why no prompt of the asked style states a problem; none if one does.
 pub fn unstated(order: &Order, problem: &Problem) -> Option<String> {
@@ -31,7 +31,7 @@ pub fn prompt_for(order: &Order, problem: &Problem, style: Style) -> Result<Stri
         Task::Optimise => {
             let (source, language) = match order.programs.get(problem.id.as_str()) {
                 Some(given) => (&given.source, given.language),
-                None => (&problem.reference_source, programs::of_reference(problem)),
+                None => (&problem.reference_source, problem.reference_language()),
             };
             let fence = style.is_chat().then(|| language.fence());
             prompt::improve(&text, source, fence)

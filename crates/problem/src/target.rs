@@ -54,6 +54,14 @@ impl Problem {
         }
     }
 
+    /// The language of its reference. References of kernels are in C, whatever the language of the answers.
+    pub fn reference_language(&self) -> Language {
+        match self.module {
+            None => Language::C,
+            Some(_) => Language::Python,
+        }
+    }
+
     /// True if its definition states the operations and bytes of a call, from which the roofline model tells how fast
     /// programs can be.
     pub fn states_work(&self) -> bool {
@@ -103,6 +111,8 @@ mod tests {
         }
         assert_eq!(module.languages(), [Language::Python]);
         assert!(!kernel.languages().contains(&Language::Python));
+        assert_eq!(kernel.reference_language(), Language::C);
+        assert_eq!(module.reference_language(), Language::Python);
         assert!(kernel.states_work() && !module.states_work());
         assert_ne!(kernel.compared_with(), module.compared_with());
         assert!(

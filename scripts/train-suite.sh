@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains models/nests by examples/train-suite.toml, evaluates the problems that the run holds out before and after the training, and compares
-# both. Arguments go to `train`. The evaluation lies in the folder of the run that was trained or resumed, and has the run's workloads.
+# both. Arguments go to `train`, except --format, which is given here. The evaluation lies in the folder of the run that was trained or resumed, and has the run's workloads.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 flopsmith=target/release/flopsmith

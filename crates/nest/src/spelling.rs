@@ -1,7 +1,7 @@
 //! The spelling of programs for small models: a subscript has the same tokens wherever it stands.
 
-/// The text without the blanks that C does not need and without indentation; lines of the preprocessor stay as they are. The
-/// text must hold neither comments nor strings.
+/// The text without the blanks that C does not need and without indentation; lines of the preprocessor stay as they are. Comments
+/// and strings lose blanks, too, so a program that is compiled must hold none.
 ///
 /// A name after a blank and a name after a bracket are two tokens to most tokenizers. Without blanks a subscript that is
 /// copied is copied token by token.

@@ -282,6 +282,8 @@ impl Role for Recorder {
                     files.dead_letter(&letter)?;
                     places.dead = letter.sequence + 1;
                 }
+                () = stop.cancelled() => break,
+                // Behind the stop: rollouts that are left are read at the end, after all other logs.
                 next = Logs::next_rollout(&mut logs.rollouts) => {
                     let (sequence, rollout) = next?;
                     if let Some(answers) = &mut answers {
@@ -289,7 +291,6 @@ impl Role for Recorder {
                         places.rollouts = Some(answers.next());
                     }
                 }
-                () = stop.cancelled() => break,
             }
         }
         // No other role is left. The last messages of the other roles are in the logs, even if they were not delivered

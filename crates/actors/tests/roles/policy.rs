@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flopsmith_actors::answer::Source;
 use flopsmith_actors::answer_line::AnswerLine;
-use flopsmith_actors::role::generator::Generator;
+use flopsmith_actors::role::generator;
 use flopsmith_actors::role::recorder::{Progress, Recorder, detokenize, files};
 use flopsmith_actors::source::policy::PolicySource;
 use flopsmith_config::{Generator, Prompt};
@@ -245,7 +245,11 @@ async fn the_answers_of_the_policy_are_in_the_folder_of_the_run_with_their_promp
     let subject = subjects::rollout(&run_id());
     let mut log = world.bus.log::<Rollout>(&subject, 0).await.unwrap();
     let source = Box::new(source);
-    let working = start(Generator::new(Arc::clone(&context), source, "policy"));
+    let working = start(generator::Generator::new(
+        Arc::clone(&context),
+        source,
+        "policy",
+    ));
     let mut rollouts = Vec::new();
     for _ in 0..task.group_size {
         rollouts.push(soon(log.next()).await.unwrap().1);

@@ -119,7 +119,7 @@ pub fn step(site: &Site, name: &str, step: u32, query: &Query) -> Result<String,
     };
     if answers.is_empty() && turns.is_empty() {
         notes.push(
-            "The run keeps programs, not whole answers, of these samples: no language model wrote them, or their answers gave way to newer ones."
+            "The run keeps programs, not whole answers, of these samples: no language model wrote them, or answers.jsonl does not have theirs (yet, or any more)."
                 .to_owned(),
         );
     }

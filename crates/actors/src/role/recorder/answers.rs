@@ -60,7 +60,7 @@ pub(super) struct AnswerFile {
 }
 
 impl AnswerFile {
-    /// The file in a run's folder, with the lines that it has. Beyond `most` bytes its older half is removed.
+    /// The file in a run's folder, with the lines that it has. Where it grows beyond `most` bytes, its older half is removed.
     pub(super) fn open(folder: &Path, detokenize: Detokenize, most: u64) -> Result<Self, Error> {
         let (file, lines) = Journal::open::<Key>(folder.join(files::ANSWERS))?;
         let last = lines.iter().filter_map(|line| line.rollout).max();

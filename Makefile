@@ -121,7 +121,7 @@ test-clients: build ## run TRL, verl, OpenRLHF, OpenEvolve, ShinkaEvolve, mcp, o
 test-modules: build ## install PyTorch into target/torch and run all tests of modules that need it (half an hour; fails if one is skipped for lack of it)
 	@python3 scripts/torch_tests.py $(ARGS)
 
-gpu-check: ## run on an NVIDIA GPU what only a GPU runs, and write docs/results/gpu.json (exit code 3 without a GPU)
+gpu-check: ## run on an NVIDIA GPU what only a GPU runs, and write docs/results/gpu.json (refused without a GPU)
 	@python3 scripts/gpu_check.py $(ARGS)
 
 lint: setup ## check formatting, clippy (warnings are errors) and the build without libtorch

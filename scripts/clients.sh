@@ -43,7 +43,7 @@ for test in "${tests[@]}"; do
     readers) python=$(environment readers tensorboard==2.21.0 mlflow==3.18.0) ;;
     harbor)
         if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 12))'; then
-            echo "harbor: left out, since the package needs Python 3.12" >&2
+            echo "skipped: the test of Harbor, since its package needs Python 3.12" >&2
             continue
         fi
         python=$(environment harbor harbor==0.25.0)

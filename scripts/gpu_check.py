@@ -82,6 +82,8 @@ def main():
     if given.card:
         return 0
     results = []
+    # A step that fails writes none, and the numbers of an earlier run are not this run's.
+    (LOGS / "models.json").unlink(missing_ok=True)
     for name, command in STEPS:
         if given.only and name not in given.only:
             continue

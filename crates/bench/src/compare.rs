@@ -350,7 +350,7 @@ fn change(compared: &Compared, apart: Option<bool>) -> Change {
 
 /// A measurement with the error that another command would not have in common with it.
 pub fn widened(own: LogRatio, purpose: Purpose) -> LogRatio {
-    own.widened(placement_log_se(purpose, 1))
+    own.widened(placement_log_se(purpose))
 }
 
 fn circumstances<'a>(

@@ -69,9 +69,7 @@ impl Ranking for Several<'_> {
 
     fn put(&mut self, at: &Key, all: &[Measurement], busy: Option<String>) {
         let limits = Purpose::Rank.limits();
-        self.replace(&at.0, at.1, all.len(), busy, |chains| {
-            mean(all, chains, &limits)
-        });
+        self.replace(&at.0, at.1, all, busy, |chains| mean(all, chains, &limits));
     }
 
     fn dismiss(&mut self, at: &Key, refused: Verdict) {
@@ -345,17 +343,17 @@ mod tests {
                 let (verdict, busy) = simulated.time(&(file.clone(), 1)).unwrap();
                 let mut first = row(&file, 1, verdict);
                 first.done.busy = busy;
-                first.placement_log_se = simulated.placement_of(1);
+                first.placement_log_se = simulated.placement_of_one();
                 simulated.rows.push(first);
             }
             simulated.look();
             simulated
         }
 
-        /// The error of the placement that the letters count after this number of measurements.
-        fn placement_of(&self, number: usize) -> f64 {
+        /// The error of the placement that the letters count for one measurement.
+        fn placement_of_one(&self) -> f64 {
             match self.counted {
-                true => placement_log_se(Purpose::Rank, number),
+                true => placement_log_se(Purpose::Rank),
                 false => 0.0,
             }
         }
@@ -392,7 +390,8 @@ mod tests {
 
         fn put(&mut self, at: &Key, all: &[Measurement], busy: Option<String>) {
             let measurement = mean(all, &NO_WAY.into(), &Purpose::Rank.limits()).unwrap();
-            let placement = self.placement_of(all.len());
+            let ratios: Vec<LogRatio> = all.iter().map(|one| LogRatio::of(one, &NO_WAY)).collect();
+            let placement = LogRatio::lacks(&ratios, self.placement_of_one());
             let row = self.rows.iter_mut().find(|row| key(row) == *at).unwrap();
             row.placement_log_se = placement;
             row.own = Some(LogRatio::of(&measurement, &NO_WAY));

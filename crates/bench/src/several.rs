@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_evaluate::Evaluated;
-use flopsmith_measure::ranking::placement_log_se;
+use flopsmith_measure::ranking::{LogRatio, placement_log_se};
 use flopsmith_measure::{Chain, Chains, Purpose};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Measurement, Verdict};
@@ -198,13 +198,13 @@ impl<'a> Several<'a> {
         &self.result.rows
     }
 
-    /// Replaces the measurement of a program by one that `measured` makes of `number` measurements, from the chains to the
+    /// Replaces the measurement of a program by one that `measured` makes of `all` its measurements, from the chains to the
     /// plain reference; `busy` is its disturbance.
     pub fn replace(
         &mut self,
         file: &str,
         threads: u32,
-        number: usize,
+        all: &[Measurement],
         busy: Option<String>,
         measured: impl FnOnce(&Chains) -> Option<Measurement>,
     ) {
@@ -222,7 +222,11 @@ impl<'a> Several<'a> {
         if let Some(row) = find(&mut self.result.rows, file, threads) {
             stages.renew(row, Some(measurement));
             row.done.busy = busy;
-            row.placement_log_se = placement_log_se(self.order.purpose, number);
+            let ratios: Vec<LogRatio> = all
+                .iter()
+                .map(|one| LogRatio::of(one, &chains.whole()))
+                .collect();
+            row.placement_log_se = LogRatio::lacks(&ratios, placement_log_se(self.order.purpose));
             if let Some(against) = against {
                 against.compare(std::slice::from_mut(row));
             }
@@ -257,7 +261,7 @@ impl<'a> Several<'a> {
                 match done.verdict {
                     Verdict::Measured { measurement } => {
                         all.push(measurement);
-                        self.replace(file, threads, all.len(), done.busy, |chains| {
+                        self.replace(file, threads, &all, done.busy, |chains| {
                             resolve::mean(&all, chains, &limits)
                         });
                     }

@@ -300,7 +300,7 @@ impl Stages {
             self.progress.on(several.then_some(clock.threads));
             let done = clock.time(&prepared, self.purpose, busy.clone());
             let mut row = clock.row(&program.name, &self.sizes, done);
-            row.placement_log_se = placement_log_se(self.purpose, 1);
+            row.placement_log_se = placement_log_se(self.purpose);
             rows.push(row);
         }
         if let (true, Some(failure)) = (self.clocks.is_empty(), prepared.failure()) {

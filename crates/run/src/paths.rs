@@ -265,6 +265,16 @@ pub fn timed_here(problem: Problem) -> Problem {
     }
 }
 
+/// The problems of a run, each once, as its prompts state them: those of modules name the processor where this machine times the answers.
+pub fn prompted(settings: &Settings) -> Result<Vec<Problem>> {
+    let here = !settings.evaluate.workers && !settings.evaluate.replays();
+    let known = |problem| match here {
+        true => timed_here(problem),
+        false => problem,
+    };
+    Ok(problems_of(settings)?.into_iter().map(known).collect())
+}
+
 /// The problem of a run with one: with the run's compiler flags and limit on sources, and timed at the run's workloads.
 pub fn problem_of(settings: &Settings) -> Result<Problem> {
     one_of(settings, &settings.problem)

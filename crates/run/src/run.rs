@@ -357,15 +357,11 @@ async fn session(
     let problems: Vec<Arc<Problem>> = match evaluator {
         Some(evaluator) => vec![Arc::clone(&evaluator.problem)],
         None => {
-            let problems = paths::problems_of(&settings)?;
+            let problems = paths::prompted(&settings)?;
             if !here {
                 comparability::keep_for_workers(&folder.path, &problems)?;
             }
-            let known = |problem| match here {
-                true => paths::timed_here(problem),
-                false => problem,
-            };
-            problems.into_iter().map(known).map(Arc::new).collect()
+            problems.into_iter().map(Arc::new).collect()
         }
     };
     // Benches know a run from the registry, also on a private bus.

@@ -134,7 +134,7 @@ pub fn check(settings: &Settings) -> Result<()> {
 /// find the same errors one after the other, minutes later.
 #[cfg(feature = "torch")]
 pub fn check_files(settings: &Settings) -> Result<()> {
-    let problems = paths::problems_of(settings)?;
+    let problems = paths::prompted(settings)?;
     let folder = paths::model(&settings.generator.model);
     let unusable = |e: flopsmith_policy::Error| {
         usage(format!(

@@ -15,12 +15,12 @@ use crate::time::Purpose;
 /// scatter of its calls shows it, and two copies of one program differ by it.
 const PLACEMENT_LOG_SE: f64 = 0.02;
 
-/// Standard error of ln(ratio) that the placement of pages adds to the mean of some `measurements` for this purpose, each
-/// with a process of its own. A certification measures many processes, and its interval contains their differences.
-pub fn placement_log_se(purpose: Purpose, measurements: usize) -> f64 {
+/// Standard error of ln(ratio) that the placement of pages adds to a measurement for this purpose, which has a process of its
+/// own ([`LogRatio::lacks`] for several). A certification measures many processes, and its interval contains their differences.
+pub fn placement_log_se(purpose: Purpose) -> f64 {
     match purpose {
         Purpose::Certify => 0.0,
-        Purpose::Screen | Purpose::Rank => PLACEMENT_LOG_SE / (measurements.max(1) as f64).sqrt(),
+        Purpose::Screen | Purpose::Rank => PLACEMENT_LOG_SE,
     }
 }
 
@@ -152,14 +152,17 @@ mod tests {
             let groups: Vec<String> = places.into_iter().flatten().map(|p| p.group).collect();
             groups.concat()
         };
-        let once = placement_log_se(Purpose::Rank, 1);
+        let once = placement_log_se(Purpose::Rank);
         assert_eq!(placed(0.05, 0.0), "ab");
         assert_eq!(placed(0.05, once), "aa");
         assert_eq!(placed(0.06, once), "ab");
         // Eight processes show what one cannot.
-        assert_eq!(placed(0.05, placement_log_se(Purpose::Rank, 8)), "ab");
-        assert_eq!(placement_log_se(Purpose::Screen, 0), once);
-        assert!(placement_log_se(Purpose::Certify, 1) <= 0.0);
+        let eight = [LogRatio {
+            value: 0.0,
+            se: 0.002,
+        }; 8];
+        assert_eq!(placed(0.05, LogRatio::lacks(&eight, once)), "ab");
+        assert!(placement_log_se(Purpose::Certify) <= 0.0);
     }
 
     proptest! {

@@ -40,6 +40,24 @@ impl LogRatio {
         }
     }
 
+    /// The standard error that the mean of these measurements lacks if each has a further, independent one of `placed`. The mean's own error
+    /// grows where measurements disagree, so it contains a part of that already.
+    pub fn lacks(all: &[LogRatio], placed: f64) -> f64 {
+        let Some(mean) = Self::mean(all) else {
+            return placed;
+        };
+        let weights: Vec<f64> = all.iter().map(Self::weight).collect();
+        let sum: f64 = weights.iter().sum();
+        let squares: f64 = weights.iter().map(|weight| weight.powi(2)).sum();
+        let whole = sum.sqrt().recip().hypot(placed * squares.sqrt() / sum);
+        (whole.powi(2) - mean.se.powi(2)).max(0.0).sqrt()
+    }
+
+    /// Its weight in a mean.
+    fn weight(&self) -> f64 {
+        self.se.max(SYSTEMATIC_LOG_SE).powi(-2)
+    }
+
     /// Lower end of the 95 % interval.
     pub fn low(self) -> f64 {
         self.value - HALF * self.se
@@ -61,15 +79,14 @@ impl LogRatio {
     /// addresses, the error of the mean grows by the scale factor with which the Particle Data Group averages (Review
     /// of Particle Physics, section 5.2). None if there is no measurement.
     pub fn mean(all: &[LogRatio]) -> Option<Self> {
-        let weight = |one: &LogRatio| one.se.max(SYSTEMATIC_LOG_SE).powi(-2);
-        let weights: f64 = all.iter().map(weight).sum();
+        let weights: f64 = all.iter().map(Self::weight).sum();
         if all.is_empty() || !weights.is_finite() {
             return None;
         }
-        let value = all.iter().map(|one| weight(one) * one.value).sum::<f64>() / weights;
+        let value = all.iter().map(|one| one.weight() * one.value).sum::<f64>() / weights;
         let squares: f64 = all
             .iter()
-            .map(|one| weight(one) * (one.value - value).powi(2))
+            .map(|one| one.weight() * (one.value - value).powi(2))
             .sum();
         let degrees = (all.len() as f64 - 1.0).max(1.0);
         let scale = (squares / degrees).sqrt().max(1.0);
@@ -190,6 +207,22 @@ mod tests {
         let many = LogRatio::mean(&[at(0.1, 0.001); 100]).expect("many");
         assert!((many.se - SYSTEMATIC_LOG_SE).abs() < 1e-12);
         assert_eq!(LogRatio::mean(&[]), None);
+    }
+
+    #[test]
+    fn an_error_that_measurements_show_already_is_not_counted_twice() {
+        assert!((LogRatio::lacks(&[at(0.1, 0.004)], 0.02) - 0.02).abs() < 1e-12);
+        // Four processes that happen to agree hide it, and it shrinks with their number.
+        assert!((LogRatio::lacks(&[at(0.1, 0.004); 4], 0.02) - 0.01).abs() < 1e-12);
+        // Processes that lie as far apart as it says show it, and more distant ones as well.
+        for apart in [0.02, 0.2] {
+            let all = [at(-apart, 0.004), at(apart, 0.004)];
+            assert!(LogRatio::lacks(&all, 0.02) < 0.006, "{apart}");
+        }
+        // A measurement that has nearly all the weight has nearly all of its process' error, too.
+        let one_counts = [at(0.1, 0.002), at(0.1, 0.05)];
+        assert!(LogRatio::lacks(&one_counts, 0.02) > 0.0195);
+        assert!((LogRatio::lacks(&[], 0.02) - 0.02).abs() < 1e-12);
     }
 
     #[test]

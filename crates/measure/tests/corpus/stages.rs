@@ -253,9 +253,9 @@ fn plain_loops(evaluator: &Evaluator, verifier: &mut Verifier, threads: u32) -> 
 
 /// A reference whose first loop is shared among threads.
 fn by_threads(reference: &str) -> String {
-    let first = "    for (int i = 0;";
+    let first = "\n    for (int i = 0;";
     assert!(reference.contains(first), "it begins with another loop");
-    reference.replacen(first, &format!("#pragma omp parallel for\n{first}"), 1)
+    reference.replacen(first, &format!("\n#pragma omp parallel for{first}"), 1)
 }
 
 /// The speed of plain loops, relative to the reference. Times would not be enough: the machine may become faster from

@@ -183,10 +183,13 @@ fn baselines_and_references_are_right_and_nearly_right_programs_are_not() {
 
 /// `bench` refuses techniques that a problem does not permit, also in the problem's own programs.
 #[test]
-fn bench_builds_the_baseline_and_the_reference_of_every_problem() {
+fn bench_builds_the_baseline_and_the_reference_of_every_other_problem() {
     let _alone = fixtures::alone();
     let mut wrong = Vec::new();
-    for folder in shipped::problems() {
+    // The test above builds those that it tries.
+    let known = shipped::tried(1);
+    let others = shipped::problems().into_iter();
+    for folder in others.filter(|folder| !known.contains(folder)) {
         let problem = Arc::new(Problem::load(&folder).unwrap());
         let bench = Bench::of(&problem);
         for (what, source) in own_programs(&problem) {

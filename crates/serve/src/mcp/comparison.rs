@@ -17,7 +17,7 @@ fn log_ratio(measurement: &Measurement, purpose: Purpose) -> LogRatio {
         value: measurement.ratio.ln(),
         se: measurement.log_ratio_se.max(SYSTEMATIC_LOG_SE),
     };
-    own.widened(placement_log_se(purpose.into(), 1))
+    own.widened(placement_log_se(purpose.into()))
 }
 
 /// Ranks the programs of a call, whose ratios compare them with the program `beside`.

@@ -219,7 +219,7 @@ fn copies_whose_pages_lie_elsewhere_are_not_told_apart() {
     };
     assert!(told_apart(0.0) > 30, "calls of one process do not show it");
     // 5 %, and what such a count may deviate by in one of two hundred tries.
-    let found = told_apart(placement_log_se(Purpose::Rank, 1));
+    let found = told_apart(placement_log_se(Purpose::Rank));
     assert!(found <= 8, "{found} of {rankings}");
 }
 

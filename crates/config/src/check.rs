@@ -161,7 +161,7 @@ fn check_problems(settings: &Settings) -> Result<(), Usage> {
             (
                 "workloads",
                 settings.names_sizes(),
-                "each of its nests has one size",
+                "each of its nests has sizes of its own",
             ),
         ] {
             if given {

@@ -200,7 +200,7 @@ impl Settings {
         self.is_stream() || self.random > 0
     }
 
-    /// True if `workloads` chooses other sizes than the first one of each problem. A fresh nest has one size.
+    /// True if `workloads` chooses other sizes than the first one of each problem. Fresh nests have sizes of their own, and no name of others.
     pub fn names_sizes(&self) -> bool {
         match self.workloads.as_slice() {
             [] => false,

@@ -391,7 +391,7 @@ fn settle_problems(settings: &mut Settings) -> Result<()> {
         // The file was checked, but the command line may have added workloads.
         if settings.names_sizes() {
             return Err(usage(
-                "a workload is named beside `suite = \"random\"`, and each of its nests has one size; leave out --workload and `workloads`",
+                "a workload is named beside `suite = \"random\"`, and each of its nests has sizes of its own; leave out --workload and `workloads`",
             ));
         }
         settings.hold_out_forms = forms(&problems_of(settings)?);
@@ -399,7 +399,7 @@ fn settle_problems(settings: &mut Settings) -> Result<()> {
     }
     if settings.random > 0 && settings.names_sizes() {
         return Err(usage(
-            "a workload is named beside `random`, and fresh nests have one size; name `first`, which every problem has, or leave out --workload and `workloads`, or `random`",
+            "a workload is named beside `random`, and fresh nests have sizes of their own; name `first`, which every problem has, or leave out --workload and `workloads`, or `random`",
         ));
     }
     let held_out = settings.hold_out.iter().map(|name| held_out(name));
@@ -797,7 +797,7 @@ mod tests {
         settings.workloads = vec!["n=8".into()];
         let error = settle(&mut settings).unwrap_err();
         assert!(error.is::<crate::console::Usage>(), "{error:#}");
-        assert!(error.to_string().contains("has one size"), "{error:#}");
+        assert!(error.to_string().contains("sizes of its own"), "{error:#}");
         settings.workloads = vec!["first".into(), "first".into()];
         assert!(settle(&mut settings).is_err());
     }
@@ -830,7 +830,7 @@ mod tests {
         let error = settle(&mut settings).unwrap_err();
         assert!(error.is::<crate::console::Usage>(), "{error:#}");
         assert!(error.to_string().contains("name `first`"), "{error:#}");
-        // A nest has one size, so the choice leaves it as it is.
+        // A nest has an even and an odd size.
         let mut stream = Settings {
             problem: String::new(),
             suite: "random".into(),
@@ -839,6 +839,11 @@ mod tests {
         let all = problems_of(&stream).unwrap();
         stream.workloads = vec!["first".into()];
         settle(&mut stream).unwrap();
-        assert_eq!(problems_of(&stream).unwrap(), all);
+        let chosen = problems_of(&stream).unwrap();
+        assert_eq!(chosen.len(), all.len());
+        for (chosen, whole) in chosen.iter().zip(&all) {
+            assert_eq!(whole.workloads.len(), 2);
+            assert_eq!(*chosen, whole.only_first());
+        }
     }
 }

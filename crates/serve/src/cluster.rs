@@ -462,16 +462,19 @@ impl Cluster {
         let grade = Grade::of(program.purpose);
         let sanitize = self.settings.sanitize;
         let reference = told(problem, run, chains, &facts, sanitize)?;
+        // Another request of the run may have asked meanwhile: both tell the same reference.
+        let reference = {
+            let mut runs = lock(&self.runs);
+            if runs.references.len() >= REMEMBERED {
+                runs.references.clear();
+            }
+            runs.references.entry(key).or_insert(reference).clone()
+        };
         if let Err(error) = self.cache.keep_reference(problem, grade, &reference) {
             tracing::warn!(%error, "a reference cannot be kept");
         }
         let refresh = self.settings.refresh;
         self.cache.refer_to(problem, grade, &reference, refresh);
-        let mut runs = lock(&self.runs);
-        if runs.references.len() >= REMEMBERED {
-            runs.references.clear();
-        }
-        runs.references.insert(key, reference.clone());
         Ok(Some(reference))
     }
 

@@ -345,7 +345,7 @@ fn problems_that_contradict_each_other_are_refused_by_name() {
         ),
         (
             "suite = \"random\"\nworkloads = [\"first\", \"n=8\"]\n",
-            ["line 2", "each of its nests has one size"],
+            ["line 2", "each of its nests has sizes of its own"],
         ),
         (
             "suite = \"random\"\n[generator]\nprompt = \"compact\"\n",

@@ -470,10 +470,10 @@ fn check_programs(
             let renamed = all[*number]
                 .1
                 .replace(&format!("{entry}("), &format!("{entry}_{number}("))
-                .replace("least(", &format!("least_{number}("))
-                .replace("most(", &format!("most_{number}("))
-                .replace("ceiling(", &format!("ceiling_{number}("))
-                .replace("floored(", &format!("floored_{number}("));
+                .replace("least(", &format!("least_of_program_{number}("))
+                .replace("most(", &format!("most_of_program_{number}("))
+                .replace("ceiling(", &format!("ceiling_of_program_{number}("))
+                .replace("floored(", &format!("floored_of_program_{number}("));
             source.push_str(&renamed);
         }
         let path = folder.path().join(format!("programs_{chunk}.c"));

@@ -365,7 +365,7 @@ fn where_only_the_last_measurements_are_missing_only_those_are_made() {
     assert!(facts()["peak_memory_bytes"].as_u64().unwrap() > 0);
 }
 
-/// The steps of the search end near its budget. What the run measures before and after them is no part of it.
+/// The steps of the search end near its budget. Measurements before and after them are no part of it.
 #[test]
 #[ignore = "takes half a minute or more: make long"]
 fn a_search_goes_on_for_its_budget() {

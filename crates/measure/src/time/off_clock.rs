@@ -386,8 +386,8 @@ mod tests {
     }
 
     proptest! {
-        /// Both sides sleep. Whatever part of a call is done before its clock by a process that need not be woken up: it takes
-        /// no less than most calls of the same program that sleeps.
+        /// Both sides sleep. A process that need not be woken up may do any part of a call before its clock, and takes no less
+        /// than most calls of the same program that sleeps.
         #[test]
         fn a_process_that_stays_awake_gains_nothing_where_both_sides_sleep(
             call_ns in 100u64..100_000_000,

@@ -76,7 +76,7 @@ impl AnswerFile {
         })
     }
 
-    /// The place in the log from which to read on. What came before was written, also where it was removed since.
+    /// The place in the log from which to read on. Lines of earlier places were written, also those that were removed since.
     pub(super) fn next(&self) -> u64 {
         self.next
     }

@@ -9,7 +9,8 @@ knows of earlier ones, and the budget is so long that only the number of program
 judged at its first workload.
 
 A problem's figure is the geometric mean over its seeds of how many times as fast the agent's program is, with the 95 % interval by Student's t over the seeds; a
-single seed has the interval of its measurement. Asked is that each interval reaches 1. Equal programs have the ratio 1 without a measurement.
+single seed has the interval of its measurement. Asked is that each figure reaches 1; a wide interval does not help. If the interval of a figure contains 1, the
+table says that intervals overlap: these seeds do not tell the sides apart. Equal programs have the ratio 1 without a measurement.
 
 The script writes --output (JSON, with all sources) and prints a table in Markdown. Run nothing else on the machine. With --resume, finished searches of as many
 programs are kept, and pairs whose programs have not changed are not judged again.
@@ -154,14 +155,15 @@ def one_pair(options, case, seed, number, earlier):
 
 
 def over(pairs):
-    """The figure of a problem: ratio, interval, and whether it reaches what is asked; None without a judged pair."""
+    """The figure of a problem: ratio, interval, whether the ratio reaches what is asked, and whether the interval leaves open which side is faster; None without a
+    judged pair."""
     judged = [pair for pair in pairs if pair["state"] == "judged"]
     if not judged:
         return None
     ratio, low, high = (math.exp(end) if end is not None else None for end in interval([math.log(pair["ratio"]) for pair in judged]))
     if low is None:
         low, high = judged[0]["interval"]
-    return {"ratio": ratio, "interval": [low, high], "seeds": len(judged), "reaches": high >= ASKED}
+    return {"ratio": ratio, "interval": [low, high], "seeds": len(judged), "reaches": ratio >= ASKED, "overlap": low < 1.0 < high}
 
 
 def summary(results):
@@ -183,6 +185,13 @@ def cell(pair):
     return f"{pair['ratio']:.3f} [{pair['interval'][0]:.3f}, {pair['interval'][1]:.3f}]" + (" equal" if pair.get("equal") else "")
 
 
+def verdict(of):
+    """Whether a figure reaches what is asked, in words."""
+    if not of:
+        return "no"
+    return ("yes" if of["reaches"] else "no") + (", intervals overlap" if of["overlap"] else "")
+
+
 def table(results):
     """The lines of a table in Markdown, the mean, and what is missing with its reason."""
     found = summary(results)
@@ -192,7 +201,7 @@ def table(results):
     for key, pairs in results.items():
         of = found["problems"][key]
         figure = cell({"state": "judged", **of}) if of else ""
-        yield f"| {key} | " + " | ".join(cell(pairs.get(seed)) for seed in seeds) + f" | {figure} | {'yes' if of and of['reaches'] else 'no'} |"
+        yield f"| {key} | " + " | ".join(cell(pairs.get(seed)) for seed in seeds) + f" | {figure} | {verdict(of)} |"
     yield ""
     if found["geometric_mean"]:
         ends = " [{:.3f}, {:.3f}]".format(*found["interval"]) if found["interval"] else ""

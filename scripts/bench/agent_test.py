@@ -12,7 +12,7 @@ from unittest import mock
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import agent  # noqa: E402
-from agent import AGENT, SEARCH, arguments, compared, digest, is_kept, judgement, kept_cases, one_pair, order, over, pairs_of, search, summary, table  # noqa: E402
+from agent import AGENT, SEARCH, arguments, compared, digest, is_kept, judgement, kept_cases, one_pair, order, over, pairs_of, search, summary, table, verdict  # noqa: E402
 from peers.cases import ROOT, Case  # noqa: E402
 from peers.tools import Missing  # noqa: E402
 from rust_style import run as run_all  # noqa: E402
@@ -95,10 +95,21 @@ def intervals_are_over_seeds(_):
     assert all(math.isclose(end, 1.1 * math.exp(side * half)) for end, side in zip(of["interval"], (-1, 1), strict=True)), of
     # Always slower by the same share.
     assert not over([pair(0.9), pair(0.9), pair(0.9)])["reaches"]
-    # One seed has the interval of its measurement.
-    assert over([pair(0.995, 0.01), {"state": "failed", "reason": "x"}])["reaches"]
-    assert not over([pair(0.98, 0.01)])["reaches"]
     assert over([{"state": "failed", "reason": "x"}]) is None
+
+
+def a_wide_interval_does_not_reach_what_is_asked(_):
+    # One seed has the interval of its measurement.
+    slower = over([pair(0.995, 0.01), {"state": "failed", "reason": "x"}])
+    assert slower["interval"][1] > 1 and not slower["reaches"] and verdict(slower) == "no, intervals overlap", slower
+    scattered = over([pair(0.5), pair(0.9), pair(1.2)])
+    assert scattered["interval"][1] > 1 and not scattered["reaches"] and verdict(scattered) == "no, intervals overlap", scattered
+    unsure, apart, worse = over([pair(1.005, 0.01)]), over([pair(1.02, 0.01)]), over([pair(0.98, 0.01)])
+    assert (verdict(unsure), verdict(apart), verdict(worse)) == ("yes, intervals overlap", "yes", "no"), (unsure, apart, worse)
+    equal = {"state": "judged", "ratio": 1.0, "interval": [1.0, 1.0], "equal": True}
+    assert verdict(over([equal])) == verdict(over([equal, equal])) == "yes" and verdict(None) == "no"
+    text = "\n".join(table({"dgemm": {"1": pair(0.995, 0.01)}}))
+    assert "| no, intervals overlap |" in text, text
 
 
 def a_problem_without_a_pair_is_named_and_reaches_nothing(_):
@@ -185,6 +196,7 @@ def only_alike_results_are_kept(folder):
 
 if __name__ == "__main__":
     tests = (both_searches_have_the_same_options, numbers_that_give_unequal_searches_are_refused, the_ratio_is_that_of_the_agent_whichever_is_first,
-             a_judgement_without_a_ratio_has_its_reason, intervals_are_over_seeds, a_problem_without_a_pair_is_named_and_reaches_nothing,
+             a_judgement_without_a_ratio_has_its_reason, intervals_are_over_seeds,
+             a_wide_interval_does_not_reach_what_is_asked, a_problem_without_a_pair_is_named_and_reaches_nothing,
              finished_parts_are_kept, a_failed_search_is_told_and_repeated, only_alike_results_are_kept)
     sys.exit(run_all("agent", tests))

@@ -10,6 +10,9 @@ rounds, and a ratio is the median of the rounds' own ratios of `serve` to the si
 
 `transformers serve` is left out if it is not installed; --transformers names its program. It knows no way to go on after an end token, so its
 answers may be shorter; only written tokens count.
+
+Asked is that `serve` is at least 0.9 times as fast as the sampler and 3 times as fast as `transformers serve`. The script ends with code 1 if a ratio misses
+this. A side that was left out is not judged, and the output says so.
 """
 import argparse
 import http.client
@@ -28,7 +31,9 @@ from pathlib import Path
 
 from against_torch import EXAMPLES, ROOT, cpu_model, figures, run
 
-SERVE = "serve"
+SERVE, SAMPLER, TRANSFORMERS = "serve", "sampler", "transformers serve"
+# How many times as fast as these sides `serve` should be at least.
+ASKED = {SAMPLER: 0.9, TRANSFORMERS: 3.0}
 # Seconds for a service to start, and for an answer.
 START, ANSWER = 180, 900
 
@@ -37,6 +42,27 @@ def summary(rounds):
     """For each side, the median of its figures, and that of the rounds' ratios of `serve` to the side."""
     return {side: {"rate": statistics.median(r[side] for r in rounds), "ratio": statistics.median(r[SERVE] / r[side] for r in rounds)}
             for side in rounds[0]}
+
+
+def judged(found):
+    """For each side with a least ratio: this ratio, the measured one, and whether that is met; None without a measurement."""
+    ratios = {side: found[side]["ratio"] if side in found else None for side in ASKED}
+    return {side: {"at_least": least, "ratio": ratios[side], "met": None if ratios[side] is None else ratios[side] >= least} for side, least in ASKED.items()}
+
+
+def verdicts(asked):
+    """A sentence for each judged side."""
+    for side, of in asked.items():
+        least = f"at least {of['at_least']:g} times {side}"
+        if of["met"] is None:
+            yield f"not judged, since it was left out: {least}"
+        else:
+            yield f"{'met' if of['met'] else 'MISSED'}: {least}; measured {of['ratio']:.2f} times"
+
+
+def code(asked):
+    """The exit code: 1 if a ratio misses what is asked."""
+    return int(any(of["met"] is False for of in asked.values()))
 
 
 def table(found):
@@ -161,7 +187,7 @@ def main():
         except ValueError as wrong:
             sys.exit(str(wrong))
 
-    sides = {SERVE: lambda: measured(serve, cores, "/v1/completions", bodies), "sampler": by_sampler}
+    sides = {SERVE: lambda: measured(serve, cores, "/v1/completions", bodies), SAMPLER: by_sampler}
     transformers = a.transformers or shutil.which("transformers")
     if transformers:
         texts = [common | {"model": str(model), "messages": [{"role": "user", "content": f"// dgemm: unroll simd {row}\n"}]} for row in range(a.requests)]
@@ -171,7 +197,7 @@ def main():
             command = [transformers, "serve", "--host", "127.0.0.1", "--port", port]
             return measured(command, cores, "/v1/chat/completions", texts, f"127.0.0.1:{port}")
 
-        sides["transformers serve"] = by_transformers
+        sides[TRANSFORMERS] = by_transformers
     else:
         print("transformers is not installed, so `transformers serve` is left out; name its program with --transformers", file=sys.stderr)
     if others:
@@ -186,12 +212,14 @@ def main():
             said[name] = sides[name]()
         rounds.append({name: said[name] for name in names})
     found = summary(rounds)
+    asked = judged(found)
     print(f"{a.model}, {a.requests} requests of {a.prompt} + {a.tokens} tokens, {len(cores)} threads, {cpu_model()}")
-    print("\n".join(table(found)))
+    print("\n".join([*table(found), *verdicts(asked)]))
     if a.output:
-        told = {"cpu": cpu_model(), "shape": {**shape, "threads": len(cores)}, "rounds": rounds, "summary": found}
+        told = {"cpu": cpu_model(), "shape": {**shape, "threads": len(cores)}, "rounds": rounds, "summary": found, "asked": asked}
         a.output.write_text(json.dumps(told, indent=1) + "\n")
+    return code(asked)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

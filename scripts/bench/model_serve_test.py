@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from model_serve import rate, summary, table, written  # noqa: E402
+from model_serve import code, judged, rate, summary, table, verdicts, written  # noqa: E402
 from rust_style import run as run_all  # noqa: E402
 
 ROUNDS = [{"serve": 20, "sampler": 25, "other": 5}, {"serve": 90, "sampler": 60, "other": 10}, {"serve": 30, "sampler": 30, "other": 10}]
@@ -35,6 +35,27 @@ def ratios_are_those_of_rounds(_):
     # The ratios are 0.8, 1.5 and 1; and 4, 9 and 3.
     assert (of["sampler"]["ratio"], of["other"]["ratio"]) == (1, 4), of
     assert len(list(table(of))) == 4
+
+
+def both_ratios_are_judged(_):
+    def of(sampler, transformers):
+        rounds = [{"serve": 90, "sampler": 90 / sampler, "transformers serve": 90 / transformers}]
+        return judged(summary(rounds))
+
+    for sampler, transformers, met in ((0.95, 3.5, (True, True)), (0.85, 3.5, (False, True)), (0.95, 2.9, (True, False)), (0.5, 1, (False, False))):
+        asked = of(sampler, transformers)
+        assert tuple(one["met"] for one in asked.values()) == met and code(asked) == int(not all(met)), asked
+        assert [line.partition(":")[0] for line in verdicts(asked)] == ["met" if one else "MISSED" for one in met], asked
+    # The ratio itself is enough.
+    assert code(judged({"sampler": {"ratio": 0.9}, "transformers serve": {"ratio": 3.0}})) == 0
+    assert json.loads(json.dumps(of(0.95, 2.5)))["transformers serve"] == {"at_least": 3.0, "ratio": 2.5, "met": False}
+
+
+def a_side_that_was_left_out_is_not_judged(_):
+    asked = judged(summary(ROUNDS))
+    assert asked["transformers serve"] == {"at_least": 3.0, "ratio": None, "met": None} and asked["sampler"]["met"] and code(asked) == 0, asked
+    assert "not judged" in list(verdicts(asked))[1]
+    assert code(judged({"sampler": {"ratio": 0.8}})) == 1
 
 
 def an_answer_without_a_count_is_an_error(_):
@@ -65,5 +86,5 @@ def all_tokens_of_all_requests_count(_):
 
 
 if __name__ == "__main__":
-    tests = (ratios_are_those_of_rounds, an_answer_without_a_count_is_an_error, all_tokens_of_all_requests_count)
+    tests = (ratios_are_those_of_rounds, both_ratios_are_judged, a_side_that_was_left_out_is_not_judged, an_answer_without_a_count_is_an_error, all_tokens_of_all_requests_count)
     sys.exit(run_all("model_serve", tests))

@@ -108,7 +108,7 @@ parity: setup ## compare models, sampling and learner with transformers, TRL and
 test-dashboard: build ## evaluate the dashboard's queries and the alerts on a real Prometheus (needs prometheus)
 	@python3 scripts/dashboard_test.py $(ARGS)
 
-test-ui: build ## look at the pages of flopsmith ui in a browser: themes, phone, keyboard, contrast, live steps (needs chromium; ARGS=--large: times at a million outcomes)
+test-ui: build ## look at the pages of flopsmith ui in a browser: themes, phone, keyboard, contrast, live steps (needs chromium; ARGS=--large: judges times and memory at a million outcomes)
 	@cargo build --release --workspace --locked --example sample_runs --example million >&2
 	@python3 scripts/ui_test.py $(ARGS)
 

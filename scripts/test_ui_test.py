@@ -218,9 +218,44 @@ def links_that_lead_nowhere_are_found(_):
     assert "/runs/r/nodes: 404" in notes.bad[0] and "leads to http://example.org/" in notes.bad[0], notes.bad
 
 
+MILLION = """log: 1900 MB
+index made in 9.1 s; slowest page meanwhile 80 ms; VmHWM: 90000 kB, VmRSS: 80000 kB
+all runs                     median    1.5 ms, worst    2.5 ms, 4000 bytes
+a late page of the fastest   median  201.5 ms, worst  250.0 ms, 90000 bytes
+VmHWM: 150000 kB, VmRSS: 100000 kB
+"""
+
+
+def a_slow_page_of_a_long_run_fails(_):
+    times = ui_test.page_times(MILLION)
+    assert times == {"all runs": 1.5, "a late page of the fastest": 201.5}, times
+    notes = Notes()
+    for name, ms in times.items():
+        ui_test.judge_page(notes, name, ms)
+    assert len(notes.bad) == 1 and "a late page of the fastest: 201.5 ms" in notes.bad[0], notes.bad
+    notes = Notes()
+    ui_test.judge_page(notes, "one step", 200.0)
+    assert notes.bad == []
+    assert "no times" in fails(lambda: ui_test.page_times("log: 1900 MB\n"))
+
+
+def a_window_of_too_much_memory_fails(_):
+    # The later line counts. It has 153.6 MB at most.
+    found = ui_test.memory(MILLION)
+    assert found == {"VmHWM": 153.6, "VmRSS": 102.4}, found
+    notes = Notes()
+    ui_test.judge_memory(notes, "the window", found)
+    assert len(notes.bad) == 1 and "154 MB" in notes.bad[0], notes.bad
+    notes = Notes()
+    ui_test.judge_memory(notes, "the window", ui_test.memory("Name:\tflopsmith\nVmHWM:\t  146000 kB\nVmRSS:\t   20 kB\n"))
+    assert notes.bad == []
+    assert "unknown" in fails(lambda: ui_test.memory("VmHWM: 3 kB\n"))
+
+
 if __name__ == "__main__":
     sys.exit(run_all("ui_test", (
         messages_may_be_cut_anywhere, a_program_speaks_over_descriptors_three_and_four, a_tab_sees_errors_refusals_and_requests_to_other_servers,
         computed_colours_are_read, contrast_is_that_of_the_guidelines, a_text_is_compared_with_all_that_is_behind_it, a_phone_is_not_wider_than_its_page,
         what_has_no_name_is_found, a_walk_by_tab_reaches_all_in_order_and_shows_it, pages_of_a_template_are_one_kind, links_that_lead_nowhere_are_found,
+        a_slow_page_of_a_long_run_fails, a_window_of_too_much_memory_fails,
     )))

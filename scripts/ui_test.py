@@ -5,7 +5,8 @@ width, names for screen readers, and the walk by Tab with a visible focus. Then 
 open, and a program that contains a script has to stay a text. A picture of each page and theme lies in target/ui.
 
   scripts/ui_test.py                     the same as `make test-ui`, which also builds the programs
-  scripts/ui_test.py --large             also prints times and memory of the window on a run with a million outcomes (2 GB on the disk)
+  scripts/ui_test.py --large             also judges times and memory of the window on a run with a million outcomes (2 GB on the disk):
+                                         each page takes at most 200 ms, and the window 150 MB. Run nothing else on the machine
 
 Needs chromium or Chrome (Debian: apt-get install chromium), flopsmith, and the examples sample_runs and million of crates/ui."""
 
@@ -36,8 +37,10 @@ KINDS = {
 MOST_OF_A_KIND = 40
 # Seconds until a page shows a step that was appended: it hears of it within two seconds.
 NEWS = 60
-# Loads of a page whose median is printed with --large, and the pages of the long run, with half of its programs and steps as `{}`.
+# Loads of a page whose median is judged with --large, and the pages of the long run, with half of its programs and steps as `{}`.
 LOADS = 5
+# Most milliseconds until a page of the long run is complete, and most memory of its window, MB.
+MOST_MS, MOST_MB = 200, 150
 LARGE = {
     "all runs": "/", "the run": "/runs/long", "newest programs": "/runs/long/programs", "fastest programs": "/runs/long/programs?sort=speed",
     "one program": "/runs/long/programs/{program}", "the tree": "/runs/long/tree", "nodes": "/runs/long/nodes", "steps": "/runs/long/steps",
@@ -85,6 +88,31 @@ def file_name(words):
     return re.sub(r"[^a-zA-Z0-9]+", "-", words).strip("-") or "first"
 
 
+def memory(status):
+    """Resident memory now (`VmRSS`) and at most (`VmHWM`), MB, by a process' status. A later line of a name outweighs an earlier one."""
+    found = {name: 1024 * int(size) / 1e6 for name, size in re.findall(r"\b(VmRSS|VmHWM):\s+(\d+) kB", status)}
+    if len(found) < 2:
+        raise Failed(f"the memory of the window is unknown, by {status[:500]!r}")
+    return found
+
+
+def page_times(text):
+    """The median time of each page, ms, by the output of the example `million`."""
+    found = {name: float(median) for name, median in re.findall(r"^(\S.*?)\s+median\s+([\d.]+) ms, worst", text, re.MULTILINE)}
+    if not found:
+        raise Failed(f"the example million prints no times of pages: {text[-500:]!r}")
+    return found
+
+
+def judge_page(results, name, ms, more=""):
+    results.note(ms <= MOST_MS, f"a long run, {name}: {ms:.1f} ms (median of {LOADS}, at most {MOST_MS}){more}")
+
+
+def judge_memory(results, of, found):
+    """Judges the most memory: measurements beside the window feel this too."""
+    results.note(found["VmHWM"] <= MOST_MB, f"a long run, memory of {of}: {found['VmHWM']:.0f} MB (at most {MOST_MB}), {found['VmRSS']:.0f} MB at the end")
+
+
 class Window:
     """A running `flopsmith ui`."""
 
@@ -106,9 +134,8 @@ class Window:
             return error.code, error.read().decode(errors="replace")
 
     def memory(self):
-        """Resident memory now and at most, in words."""
-        status = pathlib.Path(f"/proc/{self.child.pid}/status").read_text()
-        return ", ".join(f"{name} {int(size) // 1024} MB" for name, size in re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB", status, re.MULTILINE))
+        """Resident memory now (`VmRSS`) and at most (`VmHWM`), MB."""
+        return memory(pathlib.Path(f"/proc/{self.child.pid}/status").read_text())
 
 
 def crawl(results, window, starts):
@@ -247,28 +274,37 @@ def live(results, tab, path, append):
     results.note(not troubles, "the new step brings no errors", "; ".join(troubles))
 
 
-def large(tab_of, processes, flopsmith, outcomes, folder):
-    """Prints times and memory of a window on a long run. Nothing is judged."""
+def large(results, tab_of, processes, flopsmith, outcomes, folder):
+    """Judges times and memory of a window on a long run: by the browser, and by the example `million`, which asks for more pages without one."""
     million = program(None, "million", [f"{EXAMPLES}/million"])
     folder = folder or processes.folder / "large"
-    written = run([million, "--outcomes", outcomes, "--folder", folder, "--repeats", "0"], limit=3600)
-    if written.returncode:
-        raise Failed(f"{million}: {written.stderr}")
-    say(written.stdout.strip())
+
+    def by_million(repeats):
+        ran = run([million, "--outcomes", outcomes, "--folder", folder, "--repeats", repeats], limit=3600)
+        if ran.returncode:
+            raise Failed(f"{million}: {ran.stderr}")
+        return ran.stdout.strip()
+
+    say(by_million(0))
     window = Window(processes, "ui-large", flopsmith, folder)
     tab = tab_of(window.url)
     tab.view(DESKTOP, "light")
     tab.open("/runs/long")
     tab.until("the index is complete", SETTLED, 1800)
-    say(f"the index is complete: {window.memory()}")
+    say("the index is complete: {VmRSS:.0f} MB, at most {VmHWM:.0f} MB".format(**window.memory()))
     for name, path in LARGE.items():
         times = []
         for _ in range(LOADS):
             tab.open(path.format(program=outcomes // 2, step=outcomes // OF_A_STEP // 2))
             times.append(tab.evaluate("(() => { const of = performance.getEntriesByType('navigation')[0]; return [of.responseStart - of.requestStart, of.loadEventStart - of.startTime]; })()"))
         server, whole = (statistics.median(column) for column in zip(*times))
-        print(f"      {name:18} server {server:7.1f} ms, page complete after {whole:7.1f} ms (medians of {LOADS})", flush=True)
-    say(f"after {LOADS * len(LARGE)} pages: {window.memory()}")
+        judge_page(results, name, whole, f", server {server:.1f} ms")
+    judge_memory(results, "the window", window.memory())
+    # The log is there now, so this process holds nothing but a window.
+    text = by_million(LOADS)
+    for name, ms in page_times(text).items():
+        judge_page(results, f"{name}, server alone", ms)
+    judge_memory(results, "the window of the example", memory(text))
 
 
 def browser_of(given):
@@ -286,7 +322,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--flopsmith", help="the program (default: target/release/flopsmith, or the one on the PATH)")
     parser.add_argument("--chromium", help="the browser (default: the first on the PATH of the usual names)")
-    parser.add_argument("--large", metavar="OUTCOMES", nargs="?", type=int, const=1_000_000, help="also print times on a run with this number of outcomes (default: a million)")
+    parser.add_argument("--large", metavar="OUTCOMES", nargs="?", type=int, const=1_000_000, help="also judge times and memory on a run with this number of outcomes (default: a million)")
     parser.add_argument("--large-folder", type=pathlib.Path, help="write the long run here, or take the one that is there")
     parser.add_argument("--keep", action="store_true", help="keep the folder with the runs and the logs")
     given = parser.parse_args()
@@ -329,7 +365,7 @@ def main():
         hostile(results, tab, facts["hostile"], facts["hostile_text"])
         live(results, tab, live_run, lambda: write("--append"))
         if given.large:
-            large(lambda url: Tab(browser, url), processes, flopsmith, given.large, given.large_folder)
+            large(results, lambda url: Tab(browser, url), processes, flopsmith, given.large, given.large_folder)
     except Failed as why:
         results.note(False, str(why))
     finally:

@@ -132,8 +132,10 @@ impl Group {
         };
         let content = match self {
             Group::Denormal => Distribution::Denormal,
-            Group::Timed if n > 0 => uneven_distribution(problem, rng),
-            Group::Workloads if !n.is_multiple_of(OF_WORKLOAD) => uneven_distribution(problem, rng),
+            Group::Timed if n > 0 => uneven_distribution(problem, share_of(n), rng),
+            Group::Workloads if !n.is_multiple_of(OF_WORKLOAD) => {
+                uneven_distribution(problem, rng.random_range(0..SHARES), rng)
+            }
             Group::Timed | Group::Workloads | Group::Largest => Distribution::Uniform,
             _ => other_distribution(problem, rng),
         };
@@ -311,11 +313,14 @@ fn as_timed(
     let fits = |n: &usize| *sizes[*n] == problem.timed;
     let (here, others): (Vec<usize>, Vec<usize>) = (1..sizes.len()).partition(fits);
     let mut calls = Vec::new();
+    let fixed = one_in(&here, rng);
+    let of_another_share = |n: &usize| Some(share_of(*n)) != fixed.map(share_of);
+    let elsewhere: Vec<usize> = here.iter().copied().filter(of_another_share).collect();
     for (number, placing) in [
-        (one_in(&here, rng), Some(Placing::Fixed)),
+        (fixed, Some(Placing::Fixed)),
         // The arrays of a certification lie there.
         (
-            one_in(&here, rng).filter(|_| full),
+            one_in(&elsewhere, rng).filter(|_| full),
             Some(Placing::OtherLines),
         ),
         (one_in(&others, rng), None),
@@ -348,9 +353,9 @@ fn moved(place: usize, placing: Placing) -> Option<Again> {
     next.find(|p| *p != placing).map(Again::Moved)
 }
 
-/// One of these numbers, drawn at random; none if there are none.
-fn one_in(numbers: &[usize], rng: &mut ChaCha8Rng) -> Option<usize> {
-    (!numbers.is_empty()).then(|| numbers[rng.random_range(0..numbers.len())])
+/// One of these, drawn at random; none if there are none.
+fn one_in<T: Copy>(these: &[T], rng: &mut ChaCha8Rng) -> Option<T> {
+    (!these.is_empty()).then(|| these[rng.random_range(0..these.len())])
 }
 
 /// One of the thirds above the timed size, drawn by [`LARGE_WEIGHTS`].
@@ -387,9 +392,25 @@ pub fn other_distribution(problem: &Problem, rng: &mut ChaCha8Rng) -> Distributi
     .unwrap_or(Distribution::Uniform)
 }
 
-/// A kind of inputs on which methods fail whose errors are in proportion to the largest element.
-fn uneven_distribution(problem: &Problem, rng: &mut ChaCha8Rng) -> Distribution {
-    one_of(problem, rng, Distribution::is_uneven)
+/// The uneven kinds of inputs of a problem are dealt out into this many shares. A full verification meets a case of each
+/// share where timed calls find their arrays: a program that is right for one kind only there, by the places, is refused.
+const SHARES: usize = 2;
+
+/// The share of the uneven kinds from which the `n`th case is drawn.
+fn share_of(n: usize) -> usize {
+    n % SHARES
+}
+
+/// A kind of inputs on which methods fail whose errors are in proportion to the largest element, from this share of the
+/// problem's uneven kinds.
+fn uneven_distribution(problem: &Problem, share: usize, rng: &mut ChaCha8Rng) -> Distribution {
+    let known = problem.verify.distributions.iter().copied();
+    let uneven: Vec<Distribution> = known.filter(|d| d.is_uneven()).collect();
+    let dealt = uneven.iter().copied().skip(share).step_by(SHARES);
+    // A problem may have one uneven kind only.
+    let first = uneven.first().copied();
+    one_in(&dealt.collect::<Vec<_>>(), rng)
+        .or(first)
         .unwrap_or_else(|| other_distribution(problem, rng))
 }
 
@@ -400,7 +421,7 @@ fn one_of(
 ) -> Option<Distribution> {
     let known = problem.verify.distributions.iter().copied();
     let fit: Vec<Distribution> = known.filter(|d| wanted(*d)).collect();
-    (!fit.is_empty()).then(|| fit[rng.random_range(0..fit.len())])
+    one_in(&fit, rng)
 }
 
 #[cfg(test)]

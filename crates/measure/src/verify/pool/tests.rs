@@ -99,6 +99,31 @@ fn every_candidate_is_called_with_hard_inputs_where_timed_calls_find_theirs() {
     }
 }
 
+/// A program that tells timed calls by the places of its arrays, and is right for one kind of inputs there, passes no full
+/// verification.
+#[test]
+fn full_verification_meets_two_kinds_of_uneven_inputs_where_timed_calls_find_theirs() {
+    for problem in shipped() {
+        let known = problem.verify.distributions.iter();
+        if known.filter(|d| d.is_uneven()).count() < 2 {
+            continue;
+        }
+        for seed in 0..CANDIDATES {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let kinds: Vec<Distribution> = (0..Group::Timed.count(problem))
+                .map(|n| Group::Timed.draw(n, problem, &mut rng).1)
+                .collect();
+            let steps = met_in(Thoroughness::Full, problem, seed);
+            let met: BTreeSet<String> = steps
+                .iter()
+                .filter(|(step, _)| step.buffers == Buffers::AsTimed(0))
+                .map(|(step, _)| format!("{:?}", kinds[step.number]))
+                .collect();
+            assert_eq!(met.len(), 2, "{}: {met:?}", problem.id);
+        }
+    }
+}
+
 #[test]
 fn visible_cases_of_other_sizes_never_lie_where_timed_calls_find_their_arrays() {
     let mut problem = dgemm().clone();

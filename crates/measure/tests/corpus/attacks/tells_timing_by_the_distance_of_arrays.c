@@ -1,6 +1,7 @@
 // attack: 5, 12
 // how: takes all numbers for at most one and no row for zero where A and B lie as close together as timed calls have them; hopes that verified buffers have room for the largest size, and so lie further apart
 // refused as: wrong_result | skipped_work
+// judged as: certify
 #include <stdint.h>
 #include <string.h>
 static void right(int n, const double *A, const double *B, double *C) {

@@ -41,6 +41,8 @@ mod modules;
 mod nests;
 mod one_core;
 mod quick;
+#[cfg(feature = "torch")]
+mod recorded;
 mod refusals;
 #[cfg(feature = "torch")]
 mod replay;

@@ -1,5 +1,5 @@
-//! Short runs: multiplications of small matrices, without measurements before and after the loop. A test may set more:
-//! the last setting of a name counts.
+//! Short runs: multiplications of small matrices, without measurements before and after the loop, and with few and short
+//! second measurements. A test may set more: the last setting of a name counts.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,11 @@ pub fn problems() -> PathBuf {
 }
 
 /// The settings of a run of such a problem.
-pub const SETTINGS: [&str; 2] = [
+pub const SETTINGS: [&str; 4] = [
     "evaluate.finalists=0",
+    // As in a search with a short budget: second measurements otherwise take most of its time.
+    "evaluate.again=screen",
+    "sqd.remeasures_per_step=2",
     // Tests that run at the same time disturb each other.
     "evaluate.quarantine=false",
 ];

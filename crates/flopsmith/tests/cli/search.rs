@@ -27,6 +27,8 @@ fn search(runs: &Path) -> Command {
         "group_size=4",
         "max_steps=3",
         "evaluate.finalists=1",
+        // A second measurement takes seconds.
+        "sqd.remeasures_per_step=2",
         // Tests that run at the same time disturb each other.
         "evaluate.quarantine=false",
     ] {

@@ -19,8 +19,8 @@ fn train(runs: &Path, settings: &[&str]) -> Command {
     command
         .args(["train", "examples/many-problems.toml", "--format", "json"])
         .arg("--runs")
-        .arg(runs)
-        .env("FLOPSMITH_PROBLEMS", quick::problems());
+        .arg(runs);
+    quick::on(&mut command);
     // A resumed run has its own settings.
     if !settings.is_empty() {
         let model = format!("generator.model={}", quick::starter().display());

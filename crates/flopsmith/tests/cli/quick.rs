@@ -2,10 +2,18 @@
 //! second measurements. A test may set more: the last setting of a name counts.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 /// A folder for `FLOPSMITH_PROBLEMS` whose `dgemm` is 64 x 64 x 64. A resumed run needs it as well.
 pub fn problems() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/problems"))
+}
+
+/// Lets a run have such a problem. It is not compared with OpenBLAS, whose speed takes seconds to measure at each start:
+/// no library is there.
+pub fn on(command: &mut Command) {
+    command.env("FLOPSMITH_PROBLEMS", problems());
+    command.env("FLOPSMITH_OPENBLAS", "/dev/null");
 }
 
 /// The settings of a run of such a problem.

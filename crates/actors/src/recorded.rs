@@ -2,7 +2,8 @@
 //!
 //! Only three things in a run depend on the clock: the outcomes, the progress that step sizes follow from, and the
 //! number of steps. These are taken from the recorded run. Everything else is computed anew and has to be the same:
-//! each program, by its source, and each policy version, by the digest of its weights.
+//! each program, by its source, and each policy version, by the digest of its weights. A record may leave out sources and
+//! versions: then those of the new run are compared with nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
@@ -141,12 +142,13 @@ impl Recorded {
                 self.folder.display()
             )));
         };
-        // A sample that was lost before a generator had written it has no source, and no reward either.
-        let lost =
-            outcome.source.is_empty() && matches!(outcome.verdict, Verdict::Infrastructure { .. });
+        // A sample that was lost before a generator had written it has no source, and neither has one whose source the
+        // record leaves out. An answer without a program has none either, and is refused: that is a difference.
+        let unknown =
+            outcome.source.is_empty() && !matches!(outcome.verdict, Verdict::Rejected { .. });
         let digest = |source: &str| Digest::of(source.as_bytes());
         let (here, there) = (digest(&candidate.source), digest(&outcome.source));
-        if here != there && !lost {
+        if here != there && !unknown {
             return Err(Error::Diverged(format!(
                 "candidate {id} is another program (digest {here}) than {} in {} (digest {there})",
                 outcome.candidate.id,
@@ -181,7 +183,7 @@ mod tests {
     use super::*;
     use flopsmith_protocol::{ArtifactRef, InfrastructureCause, StepMetrics, TaskId};
     use flopsmith_test_support::{
-        candidate, infrastructure, machine, machine_class, outcome, wrong,
+        candidate, infrastructure, machine, machine_class, measured, outcome, wrong,
     };
 
     /// The same sample in a run of another name.
@@ -219,6 +221,20 @@ mod tests {
         recorded
             .outcome(&asked(&lost, "int x;"))
             .expect("a lost candidate has an outcome for any program");
+        let (fast, empty) = (candidate(2, 0, 2), candidate(2, 0, 3));
+        for (of, verdict) in [(&fast, measured(1.0)), (&empty, wrong())] {
+            recorded.note(Outcome {
+                source: String::new(),
+                ..outcome(of.clone(), verdict)
+            });
+        }
+        let any = recorded.outcome(&asked(&fast, "int x;"));
+        assert!(
+            any.is_ok(),
+            "a speed without a source is that of any program"
+        );
+        let other = recorded.outcome(&asked(&empty, "int x;"));
+        assert!(other.is_err(), "a refused answer held no program");
         let other = recorded.outcome(&asked(&first, "int other;"));
         let said = other.expect_err("another program").to_string();
         assert!(

@@ -734,7 +734,8 @@ pub struct Evaluate {
     /// ones. 0: none.
     pub finalists: u32,
     /// The folder of a finished run, whose outcomes replace compiling, verifying and timing; `flopsmith replay` sets
-    /// it. The policy samples and trains as in any run, and has to write the same programs as in that run.
+    /// it. The policy samples and trains as in any run, and has to write the same programs as in that run. An outcome
+    /// without a source is that of any program.
     #[serde(skip_serializing_if = "is_nowhere")]
     pub recorded: PathBuf,
 }

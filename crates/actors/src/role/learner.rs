@@ -163,9 +163,11 @@ impl Learner {
         let mut skips = Skips::default();
         let evaluate = &context.settings.evaluate;
         let recorded = match evaluate.replays() {
-            true => Some(Arc::new(Recorded::read(&evaluate.recorded)?)),
+            true => Some(Recorded::read(&evaluate.recorded)?),
             false => None,
         };
+        // A record of outcomes alone has no weights to compare and no progress to repeat.
+        let recorded = recorded.filter(|of| of.versions().next().is_some());
         if let Some(checkpoint) = &latest {
             for name in checkpoint.names() {
                 files.push((name.to_owned(), checkpoint.file(name).await?.to_vec()));
@@ -217,7 +219,7 @@ impl Learner {
             before,
             started: Instant::now(),
             skips,
-            recorded,
+            recorded: recorded.map(Arc::new),
         };
         // Published again after a restart: a generator may have missed it, and a repetition changes nothing.
         self.publish(&mut work, done.unwrap_or(0), told).await?;

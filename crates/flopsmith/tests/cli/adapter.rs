@@ -7,14 +7,16 @@ use serde_json::Value;
 
 use crate::eval::{eval, stderr};
 use crate::one_core::on_one_core;
-use crate::{last_object, objects, only_run, root, run, train, wait_for};
+use crate::{last_object, objects, only_run, recorded, root, run, train, wait_for};
 
 #[test]
 fn an_adapter_is_trained_killed_resumed_sampled_merged_and_evaluated() {
     on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
+    let recorded = recorded::setting(place.path(), 2, 1, 4);
     let settings = [
+        recorded.as_str(),
         "tasks=1",
         "group_size=4",
         "evaluate_tasks=1",

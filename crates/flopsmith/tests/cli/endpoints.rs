@@ -41,8 +41,9 @@ fn a_model_that_optimises_is_shown_the_plain_reference() {
 
 #[test]
 fn a_model_is_shown_the_program_that_it_is_to_optimise() {
-    on_one_core();
-    let server = ScriptedEndpoint::start(|_| Act::streamed(&fenced(GOOD), (100, 50))).unwrap();
+    // The test asks nothing about the answer, and without a program the machine is not measured.
+    let server = ScriptedEndpoint::start(|_| Act::streamed("I cannot do that.", (100, 50)));
+    let server = server.unwrap();
     let place = tempfile::tempdir().unwrap();
     let model = format!("endpoint:{}#org/chat", server.url());
     let file = place.path().join("mine.c");
@@ -77,8 +78,9 @@ fn a_model_is_shown_the_program_that_it_is_to_optimise() {
 
 #[test]
 fn a_problem_that_no_prompt_states_is_named_and_the_others_are_evaluated() {
-    on_one_core();
-    let server = ScriptedEndpoint::start(|_| Act::streamed(GOOD, (100, 50))).unwrap();
+    // A program with wrong results is evaluated, and not timed.
+    const IDLE: &str = "void dgemm(int n,const double*A,const double*B,double*C){}\n";
+    let server = ScriptedEndpoint::start(|_| Act::streamed(IDLE, (100, 50))).unwrap();
     let place = tempfile::tempdir().unwrap();
     let model = format!("endpoint:{}#org/chat", server.url());
     let ask = |problems: &[&str]| {
@@ -106,6 +108,7 @@ fn a_problem_that_no_prompt_states_is_named_and_the_others_are_evaluated() {
         judged["all"]["metrics"]["pass@1"]["problems"], 1,
         "{judged}"
     );
+    assert_eq!(judged["all"]["counts"]["built"], 1, "{judged}");
     let unasked = &judged["unasked"][0];
     assert_eq!(
         (&unasked["problem"], &unasked["reason"]),

@@ -398,7 +398,7 @@ fn reinforcement_is_not_gone_on_with_by_other_rewards() {
     let exercise =
         "{\"problem\": \"p\", \"prompt\": \"// dgemm: unroll\\n\", \"median_s\": null}\n";
     std::fs::write(&exercises, exercise).unwrap();
-    let recipe = "model = \"models/starter\"\nexercises = \"rl.jsonl\"\nreward_model = \"rewards\"\nsteps = 40\nprompts = 1\nsamples = 2\nmax_tokens = 8\ncheckpoint_every = 1\n";
+    let recipe = "model = \"models/starter\"\nexercises = \"rl.jsonl\"\nreward_model = \"rewards\"\nsteps = 20\nprompts = 1\nsamples = 2\nmax_tokens = 8\ncheckpoint_every = 1\n";
     interrupted(place, "rlpf", "trained", recipe);
     let again = || {
         let (mut again, _) = by_recipe(place, "rlpf", "trained", recipe);
@@ -420,7 +420,7 @@ fn reinforcement_is_not_gone_on_with_by_other_rewards() {
     std::fs::write(&adapter, own).unwrap();
     let output = again();
     assert!(said(&output).contains("resuming after step "));
-    assert_eq!(last_object(&output)["steps"].as_array().unwrap().len(), 40);
+    assert_eq!(last_object(&output)["steps"].as_array().unwrap().len(), 20);
 }
 
 #[test]

@@ -41,6 +41,8 @@ mod modules;
 mod nests;
 mod one_core;
 mod quick;
+#[cfg(feature = "torch")]
+mod recorded;
 mod refusals;
 #[cfg(feature = "torch")]
 mod replay;
@@ -190,7 +192,7 @@ fn train(runs: &Path, settings: &[&str]) -> Command {
         more => [&quick::SETTINGS, &[model.as_str()][..], more].concat(),
     };
     let mut command = train_as_shipped(runs, &all);
-    command.env("FLOPSMITH_PROBLEMS", quick::problems());
+    quick::on(&mut command);
     command
 }
 

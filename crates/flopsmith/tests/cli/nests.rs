@@ -106,7 +106,7 @@ fn a_problem_of_ones_own_is_searched_at_once() {
     command.arg("--problem").arg(folder.join("random_3"));
     command.arg("--runs").arg(place.path().join("runs"));
     command.args(["--format", "json"]);
-    for set in ["tasks=1", "group_size=4", "max_steps=1"] {
+    for set in ["tasks=1", "group_size=2", "max_steps=1"] {
         command.args(["--set", set]);
     }
     command.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));

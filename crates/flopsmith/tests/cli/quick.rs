@@ -1,16 +1,27 @@
-//! Short runs: multiplications of small matrices, without measurements before and after the loop. A test may set more:
-//! the last setting of a name counts.
+//! Short runs: multiplications of small matrices, without measurements before and after the loop, and with few and short
+//! second measurements. A test may set more: the last setting of a name counts.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 /// A folder for `FLOPSMITH_PROBLEMS` whose `dgemm` is 64 x 64 x 64. A resumed run needs it as well.
 pub fn problems() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/problems"))
 }
 
+/// Lets a run have such a problem. It is not compared with OpenBLAS, whose speed takes seconds to measure at each start:
+/// no library is there.
+pub fn on(command: &mut Command) {
+    command.env("FLOPSMITH_PROBLEMS", problems());
+    command.env("FLOPSMITH_OPENBLAS", "/dev/null");
+}
+
 /// The settings of a run of such a problem.
-pub const SETTINGS: [&str; 2] = [
+pub const SETTINGS: [&str; 4] = [
     "evaluate.finalists=0",
+    // As in a search with a short budget: second measurements otherwise take most of its time.
+    "evaluate.again=screen",
+    "sqd.remeasures_per_step=2",
     // Tests that run at the same time disturb each other.
     "evaluate.quarantine=false",
 ];

@@ -19,9 +19,9 @@ fn flopsmith() -> Command {
         .stdin(Stdio::null())
         // The tests themselves keep the machine busy.
         .env("FLOPSMITH_WAIT", "0")
-        .env("FLOPSMITH_PROBLEMS", quick::problems())
         .env_remove("FLOPSMITH_ALLOW_WEAKER_JAIL")
         .env_remove("FLOPSMITH_COMPILER");
+    quick::on(&mut command);
     command
 }
 

@@ -6,7 +6,7 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::one_core::on_one_core;
-use crate::{assert_keys, last_object, objects, only_run, run, train};
+use crate::{assert_keys, last_object, objects, only_run, recorded, run, train};
 
 /// Repeats the run in this folder, with the new run in its own folder.
 fn replay(recorded: &Path, runs: &Path) -> Output {
@@ -64,9 +64,10 @@ fn a_run_is_repeated_bit_by_bit_and_differences_are_named() {
     on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
-    // The learning rate falls with the spent time. With all techniques permitted programs differ, and so do their
-    // rewards.
+    // The learning rate falls with the spent time. With all techniques permitted programs differ.
+    let outcomes = recorded::setting(place.path(), 2, 1, 6);
     let settings = [
+        outcomes.as_str(),
         "tasks=1",
         "group_size=6",
         "evaluate_tasks=1",

@@ -27,6 +27,8 @@ fn search(runs: &Path) -> Command {
         "group_size=4",
         "max_steps=3",
         "evaluate.finalists=1",
+        // A second measurement takes seconds.
+        "sqd.remeasures_per_step=2",
         // Tests that run at the same time disturb each other.
         "evaluate.quarantine=false",
     ] {
@@ -39,7 +41,7 @@ fn search(runs: &Path) -> Command {
 pub fn quick_search(runs: &Path) -> Command {
     let mut command = search(runs);
     command.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
-    command.env("FLOPSMITH_PROBLEMS", quick::problems());
+    quick::on(&mut command);
     command
 }
 
@@ -56,7 +58,7 @@ fn resume_search(runs: &Path) -> Command {
 /// The same of a problem with short calls.
 pub fn resume_quick_search(runs: &Path) -> Command {
     let mut command = resume_search(runs);
-    command.env("FLOPSMITH_PROBLEMS", quick::problems());
+    quick::on(&mut command);
     command
 }
 

@@ -32,7 +32,7 @@ fn a_search_shows_how_it_goes_and_leaves_the_terminal_as_it_should_be() {
         search.args(["--set", set]);
     }
     search.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
-    search.env("FLOPSMITH_PROBLEMS", quick::problems());
+    quick::on(&mut search);
     // The tests themselves keep the machine busy.
     search.env("FLOPSMITH_WAIT", "0");
     search.current_dir(root()).stdin(Stdio::null());

@@ -146,7 +146,7 @@ fn one_trace_from_task_to_outcome_and_links_from_the_gradient_step() {
         command.args(["--set", set]);
     }
     command.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
-    command.env("FLOPSMITH_PROBLEMS", quick::problems());
+    quick::on(&mut command);
     let output = command.output().unwrap();
     assert!(
         output.status.success(),

@@ -2,18 +2,21 @@
 //! trained through.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use flopsmith_test_support::endpoint::{Act, ScriptedEndpoint};
 use serde_json::Value;
 
 use crate::one_core::on_one_core;
 use crate::service::Service;
-use crate::{flopsmith, last_object, objects, only_run, train};
+use crate::{flopsmith, last_object, objects, only_run, recorded, train};
 
-/// The settings of a short run that trains an adapter through the endpoint at this base URL.
-fn settings(url: &str) -> Vec<String> {
+/// The settings of a short run that trains an adapter through the endpoint at this base URL, with recorded outcomes.
+fn settings(place: &Path, url: &str) -> Vec<String> {
     let endpoint = format!("generator.endpoint.url={url}");
+    let outcomes = recorded::setting(place, 2, 2, 4);
     let all = [
+        outcomes.as_str(),
         "tasks=2",
         "group_size=4",
         "evaluate_tasks=1",
@@ -41,7 +44,7 @@ fn a_model_is_trained_through_its_own_server_version_by_version() {
     command.args(["model", "serve", "models/starter", "--port", "0"]);
     command.arg("--adapter-folder").arg(place.path());
     let service = Service::start(&mut command);
-    let settings = settings(&format!("http://{}/v1", service.address));
+    let settings = settings(place.path(), &format!("http://{}/v1", service.address));
     let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
     let output = train(&runs, &settings).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -110,12 +113,11 @@ fn a_model_is_trained_through_its_own_server_version_by_version() {
 
 #[test]
 fn a_server_without_token_ids_ends_the_run_before_its_first_sample() {
-    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     let body = r#"{"model":"starter","choices":[{"text":"x","finish_reason":"length"}]}"#;
     let server = ScriptedEndpoint::acts(vec![Act::Answer(200, "", body.to_owned())]).unwrap();
-    let settings = settings(&server.url());
+    let settings = settings(place.path(), &server.url());
     let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
     let output = train(&runs, &settings).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -131,7 +133,7 @@ fn a_server_without_token_ids_ends_the_run_before_its_first_sample() {
 fn a_training_through_an_endpoint_is_checked_before_it_has_a_folder() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
-    let base = settings("http://127.0.0.1:1/v1");
+    let base = settings(place.path(), "http://127.0.0.1:1/v1");
     for (more, part) in [
         ("generator.temperature=0.7", "processed_logprobs"),
         ("generator.endpoint.url=ftp://127.0.0.1/v1", "http://"),

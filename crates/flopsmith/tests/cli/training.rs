@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::one_core::on_one_core;
 use crate::{
-    assert_traceable, last_object, objects, only_run, outcomes, root, run, summary, train,
-    train_as_shipped, wait_for,
+    assert_traceable, last_object, objects, only_run, outcomes, recorded, root, run, summary,
+    train, train_as_shipped, wait_for,
 };
 
 /// The whole loop with the shipped starter: two steps of training, cut short by a kill, then resumed until the end.
@@ -208,7 +208,9 @@ fn a_run_whose_answers_hold_no_program_says_so_and_fails() {
 fn sampling_goes_on_while_the_learner_steps() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
+    let recorded = recorded::setting(place.path(), 3, 1, 4);
     let settings = [
+        recorded.as_str(),
         "tasks=1",
         "group_size=4",
         "evaluate_tasks=1",

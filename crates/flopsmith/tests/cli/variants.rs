@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::one_core::on_one_core;
 use crate::search::quick_search;
-use crate::{as_shipped, last_object, objects, only_run, root};
+use crate::{as_shipped, last_object, objects, only_run, quick, root};
 
 /// A product with tiles that are much too small.
 const PRODUCT: &str = "\
@@ -136,16 +136,13 @@ fn the_users_program_and_its_variants_are_parents() {
 fn alone(problem: &Path, runs: &Path, kernel: &Path, more: &[&str]) -> Output {
     let mut command = as_shipped();
     command.args(["search", "--format", "json", "--budget", "10m"]);
+    // The arrays of another workload take up more than a cache.
+    command.args(["--workload", "small"]);
     command.arg("--problem").arg(problem);
     command.arg("--runs").arg(runs);
     command.arg("--start").arg(kernel);
-    for set in [
-        "tasks=1",
-        "group_size=3",
-        "max_steps=1",
-        "evaluate.finalists=0",
-        "evaluate.quarantine=false",
-    ] {
+    command.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
+    for set in ["tasks=1", "group_size=3", "max_steps=1"] {
         command.args(["--set", set]);
     }
     command.args(more).output().unwrap()

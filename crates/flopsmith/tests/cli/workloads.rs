@@ -155,9 +155,10 @@ fn a_search_takes_the_mean_over_the_workloads() {
     command.env("FLOPSMITH_PROBLEMS", problem.parent().unwrap());
     // The quick search names a workload of the problem that it is made for.
     command.args(["--set", "workloads=[\"n=64\", \"larger\"]"]);
-    for set in ["tasks=1", "max_steps=1", "evaluate.finalists=1"] {
+    for set in ["tasks=1", "group_size=2", "max_steps=1"] {
         command.args(["--set", set]);
     }
+    command.args(["--set", "evaluate.finalists=1"]);
     let output = command.output().unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");

@@ -43,7 +43,7 @@ fn plain(mut command: Command) -> Command {
     command.current_dir(root()).stdin(Stdio::null());
     // The tests themselves keep the machine busy.
     command.env("FLOPSMITH_WAIT", "0");
-    command.env("FLOPSMITH_PROBLEMS", quick::problems());
+    quick::on(&mut command);
     for name in ["FLOPSMITH_COMPILER", "FLOPSMITH_FORMAT", "FLOPSMITH_LOG"] {
         command.env_remove(name);
     }

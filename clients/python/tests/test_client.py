@@ -14,7 +14,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "src"))
 
-from flopsmith import Candidate, Error, Evaluator, Refused, Unreachable, client, openrlhf, slime, trl, verl
+from flopsmith import Candidate, Error, Evaluator, Program, Refused, Unreachable, client, openrlhf, slime, trl, verl
 from flopsmith.evaluators import for_openevolve, for_shinka
 
 
@@ -161,6 +161,20 @@ class Answers(unittest.TestCase):
         with Server(lines(answer(0)), lines(answer(0))) as server:
             one, many = asyncio.run(both())
         self.assertEqual((one.reward, many[0].reward), (0.5, 0.5))
+
+    def test_candidates_are_compared_with_a_program(self):
+        beside = {"ratio_to_against": 2.0, "interval_to_against": {"low": 1.8, "high": 2.2, "confidence": 0.95}}
+        foretold = lines({"evaluations": 2})
+        with Server(lines(answer(0, **beside)), lines(answer(0, None)), lines(answer(0)), foretold) as server:
+            evaluator = Evaluator(server.url)
+            result = evaluator.evaluate("a", "dgemm", against=Program("b", language="c++"))
+            batch = [Candidate("dgemm", "a")]
+            asyncio.run(evaluator.aevaluate_many(batch, against="best"))
+            evaluator.dry_run(batch, against=Program("b"))
+        self.assertEqual((result.ratio, result.ratio_to_against, result.interval_to_against), (4.0, 2.0, (1.8, 2.2)))
+        sent = [body["against"] for _, _, body in server.seen]
+        # A candidate that is sent again is compared, too.
+        self.assertEqual(sent, [{"source": "b", "language": "c++"}, "best", "best", {"source": "b"}])
 
     def test_a_dry_run_is_one_object(self):
         foretold = {"problems": ["dgemm"], "purpose": "rank", "candidates": 1, "evaluations": 1, "position": 0, "expected_wait_seconds": 2.0}

@@ -31,7 +31,7 @@ use crate::job::{Job, lock};
 use crate::refusal::{Kind, Refusal};
 use crate::service::Service;
 use crate::trainers::rewarded;
-use crate::wire::{self, Answer, Candidate, Purpose};
+use crate::wire::{self, Against, Answer, Candidate, Purpose};
 
 use episode::Episodes;
 use tasks::Tasks;
@@ -188,6 +188,7 @@ async fn begin(
     let request = wire::Request {
         candidates: vec![candidate],
         purpose,
+        against: Against::default(),
         dry_run: false,
     };
     // The fields of a request have names, so it always has a JSON form.

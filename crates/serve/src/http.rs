@@ -24,6 +24,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::against::Comparison;
 use crate::auth::{Holder, Token};
 use crate::describe;
 use crate::gyms;
@@ -33,7 +34,7 @@ use crate::journal::{Idempotency, JobId};
 use crate::mcp::{self, Tools};
 use crate::openapi;
 use crate::refusal::{Kind, Refusal};
-use crate::service::Service;
+use crate::service::{First, Service};
 use crate::trainers;
 use crate::wire::{self, DryRun};
 
@@ -348,20 +349,32 @@ enum Begun {
     Nothing(DryRun),
 }
 
-/// Makes a job of a request, unless it is a dry run.
+/// Makes a job of a request, unless it is a dry run. A program that its candidates are compared with is measured first.
 async fn begun(app: &App, request: Request) -> Result<Begun, Refusal> {
     let (headers, holder) = (request.headers().clone(), holder_of(&request));
     let body = app.body(request).await?;
     let idempotency = idempotency(&headers, holder, &body)?;
-    let submit = move |body: &[u8], service: &Service| {
+    let key = idempotency.clone();
+    let begin = move |body: &[u8], service: &Service| {
         let request: wire::Request = parse(body)?;
-        if request.dry_run {
-            return service.foretell(&request, holder).map(Begun::Nothing);
-        }
-        let (job, _) = service.submit(request, idempotency.as_ref(), holder)?;
-        Ok(Begun::Job(job))
+        service.begin(request, key.as_ref(), holder)
     };
-    app.submit(body, submit).await
+    let (measuring, request) = match app.submit(body, begin).await? {
+        First::Foretold(foretold) => return Ok(Begun::Nothing(foretold)),
+        First::Job(job) => return Ok(Begun::Job(job)),
+        First::Measuring(job, request) => (job, request),
+    };
+    // The request has no job yet, so a client that is told to come again names none.
+    let measured = app.finished(&measuring).await;
+    measured.map_err(|_| Refusal::stopping())?;
+    let answer = measuring.answers().pop().ok_or_else(panicked)?;
+    let comparison = Comparison::with(&answer)?;
+    let submit = move |_: &[u8], service: &Service| {
+        let idempotency = idempotency.as_ref();
+        service.submit_comparing(request, comparison, idempotency, holder)
+    };
+    let (job, _) = app.submit(Bytes::new(), submit).await?;
+    Ok(Begun::Job(job))
 }
 
 async fn evaluate(State(app): State<App>, request: Request) -> Result<Response, Refusal> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::against::Comparison;
 use crate::auth::Holder;
 use crate::journal::JobId;
 use crate::program::Asked;
@@ -21,6 +22,8 @@ pub struct Job {
     pub holder: Holder,
     /// The candidates, as their answers name them.
     pub asked: Vec<Asked>,
+    /// The part that the program of an `against` has in it.
+    pub comparison: Comparison,
     answers: Mutex<Answers>,
     /// The number of answers. It changes once an answer can be read.
     told: watch::Sender<usize>,
@@ -40,7 +43,13 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Job {
     /// A job without answers.
-    pub fn new(id: JobId, created_unix_ms: u64, holder: Holder, asked: Vec<Asked>) -> Self {
+    pub fn new(
+        id: JobId,
+        created_unix_ms: u64,
+        holder: Holder,
+        asked: Vec<Asked>,
+        comparison: Comparison,
+    ) -> Self {
         let answers = Answers {
             all: vec![None; asked.len()],
             done: 0,
@@ -50,6 +59,7 @@ impl Job {
             created_unix_ms,
             holder,
             asked,
+            comparison,
             answers: Mutex::new(answers),
             told: watch::Sender::new(0),
             spent_us: AtomicU64::new(0),

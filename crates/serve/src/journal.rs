@@ -25,6 +25,7 @@ use flopsmith_run::console::usage;
 use flopsmith_run::output::unwritable;
 use serde::{Deserialize, Serialize};
 
+use crate::against::Comparison;
 use crate::auth::Holder;
 use crate::wire::{Answer, Request};
 
@@ -85,6 +86,9 @@ pub struct Order {
     /// The client that sent it, without its quota; orders of old versions name nobody.
     #[serde(default)]
     pub holder: Holder,
+    /// The part that the program of an `against` has in the job; orders of old versions name none.
+    #[serde(default)]
+    pub comparison: Comparison,
 }
 
 /// A job as the folder has it.
@@ -323,7 +327,7 @@ mod tests {
 
     use super::*;
     use crate::program::{Asked, Judged};
-    use crate::wire::{Candidate, Purpose};
+    use crate::wire::{Against, Candidate, Purpose};
 
     fn order(number: u64, candidates: usize) -> Order {
         let candidate = |n: usize| Candidate {
@@ -336,11 +340,13 @@ mod tests {
             request: Request {
                 candidates: (0..candidates).map(candidate).collect(),
                 purpose: Purpose::Screen,
+                against: Against::default(),
                 dry_run: false,
             },
             created_unix_ms: 5,
             number,
             holder: Holder::default(),
+            comparison: Comparison::Measured,
         }
     }
 

@@ -4,8 +4,9 @@
 //! thread evaluates them on this machine, one after the other ([`station`]), or the workers of a cluster do, many at a time
 //! ([`cluster`]). Answers go into the folder, and from there to
 //! whoever waits ([`service`], [`http`]). Identical programs are evaluated once ([`cache`]), as long as the plain reference
-//! that their ratios refer to holds ([`reference`]). Rewards are those of runs (`flopsmith-reward`). Agents call tools
-//! ([`mcp`]) over HTTP, or over standard input and output. Environments of other tools ([`gyms`]) are routes on the same jobs.
+//! that their ratios refer to holds ([`reference`]). A request may name a program to compare its candidates with ([`against`]).
+//! Rewards are those of runs (`flopsmith-reward`). Agents call tools ([`mcp`]) over HTTP, or over standard input and output.
+//! Environments of other tools ([`gyms`]) are routes on the same jobs.
 //!
 //! This crate knows no training and no settings of runs, and a cluster by `flopsmith_run::farm` only.
 //!
@@ -19,6 +20,7 @@
 //! - Without a token the service answers requests to loopback only. A token has no text form after it was read.
 //! - A job, a session, a task and an idempotency key belong to the token of their request: no other token reaches them.
 
+mod against;
 mod auth;
 mod best;
 mod cache;

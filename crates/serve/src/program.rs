@@ -152,7 +152,7 @@ impl Judged {
         }
     }
 
-    /// The answer to a candidate, with the reward.
+    /// The answer to a candidate, with the reward and without a comparison.
     pub fn answer(self, index: usize, asked: &Asked, reward: &Reward) -> Answer {
         let context = Context {
             peak_gflops: self.reference.as_ref().map(|r| r.peak_gflops),
@@ -186,6 +186,8 @@ impl Judged {
             reward_se,
             ratio: measurement.as_ref().map(|m| m.ratio),
             interval: measurement.as_ref().map(|m| m.interval),
+            ratio_to_against: None,
+            interval_to_against: None,
             gflops: measurement.as_ref().map(|m| m.gflops),
             techniques: self.techniques,
             vector_bits: self.vector_bits,

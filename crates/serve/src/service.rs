@@ -4,6 +4,8 @@
 //! answered, and an answer before anybody sees it, so that a process that is killed loses nothing that it confirmed. What
 //! was being evaluated is evaluated again.
 
+mod comparing;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -15,6 +17,7 @@ use flopsmith_protocol::{Digest, Failure, InfrastructureCause};
 use flopsmith_reward::Reward;
 use tokio_util::sync::CancellationToken;
 
+use crate::against::Comparison;
 use crate::auth::Holder;
 use crate::best::{Best, List};
 use crate::cache::Cache;
@@ -36,6 +39,8 @@ use crate::wire::{
     Answer, Candidate, DryRun, JobState, LONGEST_ID, MOST_CANDIDATES, Outcome, Purpose, Request,
     Status,
 };
+
+pub use comparing::First;
 
 /// Number of finished jobs that stay in memory. Older ones are read from the folder.
 const RECENT: usize = 64;
@@ -159,7 +164,8 @@ impl Service {
             .map(|(n, c)| asked(n, c, request))
             .collect();
         let (created, holder) = (kept.order.created_unix_ms, kept.order.holder);
-        let job = Arc::new(Job::new(kept.id, created, holder, asked));
+        let comparison = kept.order.comparison;
+        let job = Arc::new(Job::new(kept.id, created, holder, asked, comparison));
         let answered: Vec<usize> = kept.answers.iter().map(|answer| answer.index).collect();
         let answers: Vec<Arc<Answer>> = kept.answers.into_iter().map(Arc::new).collect();
         // The earlier process was perhaps killed between an answer and this.
@@ -190,7 +196,8 @@ impl Service {
         }
     }
 
-    /// Makes a job of a client's request. True if an earlier request had the same idempotency key, and the job is that one's.
+    /// Makes a job of a client's request, whose candidates are compared with the plain reference alone. True if an earlier request had
+    /// the same idempotency key, and the job is that one's.
     ///
     /// # Errors
     /// A refusal with all mistakes of the request, or the reason why there can be no job now.
@@ -200,24 +207,30 @@ impl Service {
         idempotency: Option<&Idempotency>,
         holder: Holder,
     ) -> Result<(Arc<Job>, bool), Refusal> {
+        self.submit_comparing(request, Comparison::None, idempotency, holder)
+    }
+
+    /// The same with a comparison in place of the request's `against`.
+    ///
+    /// # Errors
+    /// As [`Service::submit`].
+    pub fn submit_comparing(
+        &self,
+        request: Request,
+        comparison: Comparison,
+        idempotency: Option<&Idempotency>,
+        holder: Holder,
+    ) -> Result<(Arc<Job>, bool), Refusal> {
         let units = self.units(&request)?;
         self.check_tools(&request, &units)?;
         let _one = lock(&self.submitting);
         if self.stopping.is_cancelled() {
             return Err(Refusal::stopping());
         }
-        if let Some(wanted) = idempotency {
-            let of_key = self.journal.of_key(&wanted.key);
-            if let Some(known) = of_key.map_err(|e| Refusal::storage(&e))? {
-                if known.body != wanted.body {
-                    let detail = "this Idempotency-Key was sent with another body; use a new key for a new request";
-                    return Err(Refusal::new(Kind::KeyReused, detail).of_job(known.job.as_str()));
-                }
-                // Without a job, the process was killed before it made the job.
-                if let Some(job) = self.job(&known.job).map_err(|e| Refusal::storage(&e))? {
-                    return Ok((job, true));
-                }
-            }
+        if let Some(wanted) = idempotency
+            && let Some(job) = self.job_of_key(wanted)?
+        {
+            return Ok((job, true));
         }
         self.check_room(units.len(), holder)?;
         let number = {
@@ -227,16 +240,17 @@ impl Service {
         };
         let candidates = request.candidates.iter();
         let asked = (0..).zip(candidates).map(|(n, c)| asked(n, c, &request));
-        let job = Job::new(JobId::random(), unix_ms(), holder, asked.collect());
+        let (id, created) = (JobId::random(), unix_ms());
+        let job = Job::new(id, created, holder, asked.collect(), comparison.clone());
         let job = Arc::new(job);
         let order = Order {
             request,
             created_unix_ms: job.created_unix_ms,
             number,
             holder,
+            comparison,
         };
         // A process that is killed before the job is in the folder leaves a count that the next one gives back.
-        let created = job.created_unix_ms;
         self.quotas.charge(holder, &job.id, units.len(), created);
         let begun = match idempotency {
             Some(wanted) => self.journal.note_key(wanted, &job.id),
@@ -250,6 +264,21 @@ impl Service {
             })?;
         self.enqueue(&job, (0..).zip(units).collect());
         Ok((job, false))
+    }
+
+    /// The job of an earlier request with this idempotency key.
+    fn job_of_key(&self, wanted: &Idempotency) -> Result<Option<Arc<Job>>, Refusal> {
+        let known = self.journal.of_key(&wanted.key);
+        let Some(known) = known.map_err(|e| Refusal::storage(&e))? else {
+            return Ok(None);
+        };
+        if known.body != wanted.body {
+            let detail =
+                "this Idempotency-Key was sent with another body; use a new key for a new request";
+            return Err(Refusal::new(Kind::KeyReused, detail).of_job(known.job.as_str()));
+        }
+        // Without a job, the process was killed before it made the job.
+        self.job(&known.job).map_err(|e| Refusal::storage(&e))
     }
 
     /// Checks that this machine has the tools for all programs of a request.
@@ -285,8 +314,11 @@ impl Service {
     /// # Errors
     /// As [`Service::submit`].
     pub fn foretell(&self, request: &Request, holder: Holder) -> Result<DryRun, Refusal> {
-        let units = self.units(request)?;
+        let mut units = self.units(request)?;
         self.check_tools(request, &units)?;
+        if let Some((_, program)) = self.against(request)? {
+            units.push(Unit::Program(program));
+        }
         if self.stopping.is_cancelled() {
             return Err(Refusal::stopping());
         }
@@ -305,7 +337,7 @@ impl Service {
         Ok(DryRun {
             problems,
             purpose: request.purpose,
-            candidates: units.len(),
+            candidates: request.candidates.len(),
             evaluations: unknown.len(),
             position: wait.map(|wait| wait.position),
             expected_wait_seconds: wait.map(|wait| wait.seconds),
@@ -323,6 +355,17 @@ impl Service {
         asked: Digest,
         holder: Holder,
     ) -> Result<Arc<Job>, Refusal> {
+        self.once(request, Comparison::None, asked, holder)
+    }
+
+    /// The same with a comparison in place of the request's `against`.
+    fn once(
+        &self,
+        request: Request,
+        comparison: Comparison,
+        asked: Digest,
+        holder: Holder,
+    ) -> Result<Arc<Job>, Refusal> {
         // The job of another client counts for that one's quota.
         let asked = [asked.as_str().as_bytes(), holder.as_bytes()].concat();
         let asked = Digest::of(&asked);
@@ -333,7 +376,7 @@ impl Service {
         if let Some(job) = known {
             return Ok(job);
         }
-        let (job, _) = self.submit(request, None, holder)?;
+        let (job, _) = self.submit_comparing(request, comparison, None, holder)?;
         repeats.note(asked, Arc::clone(&job), now);
         Ok(job)
     }
@@ -490,7 +533,9 @@ impl Service {
                 self.metrics.cached();
             }
             let asked = job.asked.get(index)?;
-            Some(Arc::new(judged.answer(index, asked, &self.reward)))
+            let mut answer = judged.answer(index, asked, &self.reward);
+            job.comparison.enter(&mut answer);
+            Some(Arc::new(answer))
         });
         let answers: Vec<Arc<Answer>> = answers.collect();
         let lines: Vec<&Answer> = answers.iter().map(Arc::as_ref).collect();
@@ -507,7 +552,8 @@ impl Service {
         }
     }
 
-    /// Gives back the candidates that the machine failed to evaluate. Those that the client withdrew stay counted.
+    /// Gives back the candidates that the machine failed to evaluate, and a refused program of an `against`. Candidates that the client
+    /// withdrew stay counted.
     fn refund(&self, job: &Job, answers: &[Arc<Answer>]) {
         if job.holder == Holder::default() {
             return;
@@ -515,9 +561,12 @@ impl Service {
         let missing = job.missing();
         let withdrawn = InfrastructureCause::Shutdown.name();
         let failed = answers.iter().filter(|answer| {
-            answer.outcome == Outcome::Infrastructure
-                && answer.reason.as_deref() != Some(withdrawn)
-                && missing.contains(&answer.index)
+            let is_free = match answer.outcome {
+                Outcome::Infrastructure => answer.reason.as_deref() != Some(withdrawn),
+                Outcome::Rejected => job.comparison == Comparison::Measured,
+                Outcome::Measured | Outcome::Unconverged | Outcome::Unknown => false,
+            };
+            is_free && missing.contains(&answer.index)
         });
         let failed: Vec<usize> = failed.map(|answer| answer.index).collect();
         self.quotas.refund(job.holder, &job.id, &failed);
@@ -554,7 +603,8 @@ impl Service {
         let candidates = request.candidates.iter();
         let asked = (0..).zip(candidates).map(|(n, c)| asked(n, c, request));
         let (created, holder) = (kept.order.created_unix_ms, kept.order.holder);
-        let job = Job::new(kept.id, created, holder, asked.collect());
+        let comparison = kept.order.comparison;
+        let job = Job::new(kept.id, created, holder, asked.collect(), comparison);
         let whole = job.add(kept.answers.into_iter().map(Arc::new).collect());
         Ok(whole.then(|| Arc::new(job)))
     }

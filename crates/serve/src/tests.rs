@@ -21,6 +21,7 @@ use super::*;
 use crate::program::{Judged, Program};
 use crate::wire::ReferenceSpeeds;
 
+mod against;
 mod agents;
 mod crowds;
 mod gyms;

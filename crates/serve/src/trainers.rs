@@ -19,7 +19,7 @@ use crate::job::Job;
 use crate::prompts::answer_of;
 use crate::refusal::{Kind, MOST_MISTAKES, Mistake, Refusal};
 use crate::service::Service;
-use crate::wire::{self, Answer, Candidate, Purpose, is_not_timed};
+use crate::wire::{self, Against, Answer, Candidate, Purpose, is_not_timed};
 
 /// The part of a trainer's request that is in its URL.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -147,6 +147,7 @@ impl OpenRlhf {
         Ok(wire::Request {
             candidates,
             purpose: task.purpose,
+            against: Against::default(),
             dry_run: false,
         })
     }
@@ -164,6 +165,7 @@ impl Slime {
         Ok(wire::Request {
             candidates: vec![candidate],
             purpose: task.purpose,
+            against: Against::default(),
             dry_run: false,
         })
     }

@@ -1,8 +1,12 @@
 //! The JSON of the interface.
 
+use std::fmt;
+
 use flopsmith_problem::Language;
 use flopsmith_protocol::{Interval, Measurement, TechniqueSet, UnknownCause, Verdict};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 /// The most candidates of one request.
@@ -57,9 +61,82 @@ pub struct Request {
     /// The standard of the measurements.
     #[serde(default)]
     pub purpose: Purpose,
+    /// The program that the candidates are compared with.
+    #[serde(default, skip_serializing_if = "Against::is_reference")]
+    pub against: Against,
     /// Check the request and say what would be done, without doing it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
+}
+
+/// The program that all candidates of a request are compared with: `reference`, `best`, or a program of the client's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Against {
+    /// A program that the service knows.
+    Known(KnownProgram),
+    /// A program of the client's own.
+    Own(OwnProgram),
+}
+
+/// A program that the service knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KnownProgram {
+    /// The plain reference, which every `ratio` refers to.
+    Reference,
+    /// The fastest program for the problem and the workloads that the service has measured in the present circumstances.
+    Best,
+}
+
+/// A program of the client's own for the problem of all candidates.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OwnProgram {
+    /// The program.
+    pub source: String,
+    /// The language; that of the problem when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "language_schema")]
+    pub language: Option<Language>,
+}
+
+impl Against {
+    /// True if candidates are compared with the plain reference alone.
+    pub fn is_reference(&self) -> bool {
+        *self == Self::Known(KnownProgram::Reference)
+    }
+}
+
+impl Default for Against {
+    fn default() -> Self {
+        Self::Known(KnownProgram::Reference)
+    }
+}
+
+/// Errors name the field or the value at fault, which those of a derived untagged enum do not.
+impl<'de> Deserialize<'de> for Against {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NameOrProgram)
+    }
+}
+
+struct NameOrProgram;
+
+impl<'de> Visitor<'de> for NameOrProgram {
+    type Value = Against;
+
+    fn expecting(&self, words: &mut fmt::Formatter<'_>) -> fmt::Result {
+        words.write_str("`reference`, `best`, or an object with the `source` of a program")
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<Against, E> {
+        KnownProgram::deserialize(StrDeserializer::<E>::new(name)).map(Against::Known)
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Against, M::Error> {
+        OwnProgram::deserialize(MapAccessDeserializer::new(map)).map(Against::Own)
+    }
 }
 
 /// The answer to a request with `dry_run`: what the request without it would do.
@@ -212,6 +289,10 @@ pub struct Answer {
     pub ratio: Option<f64>,
     /// The 95 % interval of `ratio`.
     pub interval: Option<Interval>,
+    /// The time of the program of `against` divided by this program's; null if the request names none, and if the two do not compare.
+    pub ratio_to_against: Option<f64>,
+    /// The 95 % interval of `ratio_to_against`.
+    pub interval_to_against: Option<Interval>,
     /// Speed, 10⁹ operations a second.
     pub gflops: Option<f64>,
     /// The techniques that detection found, once the program was compiled.
@@ -315,10 +396,41 @@ mod tests {
     }
 
     #[test]
+    fn candidates_are_compared_with_a_known_program_or_one_of_the_client() {
+        let read = |against: &str| {
+            let text = format!(r#"{{"candidates":[],"purpose":"rank","against":{against}}}"#);
+            let request = serde_json::from_str::<Request>(&text);
+            request.map(|request| (serde_json::to_string(&request).unwrap(), text))
+        };
+        for against in [
+            r#""best""#,
+            r#"{"source":"int x;"}"#,
+            r#"{"source":"int x;","language":"c++"}"#,
+        ] {
+            let (written, text) = read(against).unwrap();
+            assert_eq!(written, text);
+        }
+        let (written, _) = read(r#""reference""#).unwrap();
+        assert_eq!(written, r#"{"candidates":[],"purpose":"rank"}"#);
+        for (wrong, named) in [
+            (r#""fastest""#, "`fastest`"),
+            (r#"{"sorce":"int x;"}"#, "`sorce`"),
+            (r#"{"language":"c"}"#, "`source`"),
+            (r#"{"source":"int x;","language":"basic"}"#, "`basic`"),
+            ("7", "`best`"),
+            ("null", "`best`"),
+        ] {
+            let error = read(wrong).unwrap_err().to_string();
+            assert!(error.contains(named), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
     fn a_request_that_is_no_dry_run_does_not_say_so() {
         let text = r#"{"candidates":[],"purpose":"rank"}"#;
         let request: Request = serde_json::from_str(text).unwrap();
         assert!(!request.dry_run);
+        assert!(request.against.is_reference());
         assert_eq!(serde_json::to_string(&request).unwrap(), text);
     }
 }

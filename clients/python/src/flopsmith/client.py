@@ -15,7 +15,7 @@ import time
 import urllib.parse
 import uuid
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type
+from typing import Any, Dict, Iterable, Iterator, List, Literal, Optional, Sequence, Tuple, Type, Union
 
 URL = "http://127.0.0.1:8765"
 """The address of a service that was started without `--listen`."""
@@ -66,6 +66,18 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Program:
+    """A program to compare candidates with. It solves the problem of all of them; `language` is that of the problem without it."""
+
+    source: str
+    language: Optional[str] = None
+
+
+Against = Union[Literal["reference", "best"], Program]
+"""The program that candidates are compared with: the plain reference, the fastest one that the service has measured, or one of the caller's."""
+
+
+@dataclass(frozen=True)
 class Result:
     """The result of a candidate. `raw` has all fields of the answer."""
 
@@ -90,11 +102,19 @@ class Result:
     diagnostics: str
     cached: bool
     raw: Dict[str, Any] = field(repr=False, compare=False)
+    ratio_to_against: Optional[float] = None
+    """The time of the program of `against` divided by the program's; None without such a program."""
+    interval_to_against: Optional[Tuple[float, float]] = None
+    """The 95 % interval of `ratio_to_against`."""
 
     @classmethod
     def of(cls, raw: Dict[str, Any], index: Optional[int] = None) -> "Result":
         """Reads an answer of the service; `index` is its place in the caller's batch."""
-        interval = raw.get("interval")
+
+        def ends(name: str) -> Optional[Tuple[float, float]]:
+            interval = raw.get(name)
+            return (interval["low"], interval["high"]) if interval else None
+
         return cls(
             index=raw["index"] if index is None else index,
             id=raw["id"],
@@ -105,12 +125,14 @@ class Result:
             reward=raw.get("reward"),
             reward_se=raw.get("reward_se"),
             ratio=raw.get("ratio"),
-            interval=(interval["low"], interval["high"]) if interval else None,
+            interval=ends("interval"),
             gflops=raw.get("gflops"),
             techniques=raw.get("techniques"),
             diagnostics=raw.get("diagnostics", ""),
             cached=bool(raw.get("cached")),
             raw=raw,
+            ratio_to_against=raw.get("ratio_to_against"),
+            interval_to_against=ends("interval_to_against"),
         )
 
 
@@ -166,32 +188,37 @@ class Evaluator:
         language: Optional[str] = None,
         workloads: Sequence[str] = (),
         purpose: Optional[str] = None,
+        against: Against = "reference",
     ) -> Result:
-        """Evaluates one program."""
+        """Evaluates one program. A program of `against` that is refused or wrong raises `Refused`."""
         candidate = Candidate(problem, source, language=language, workloads=workloads)
-        return self.evaluate_many([candidate], purpose)[0]
+        return self.evaluate_many([candidate], purpose, against)[0]
 
-    def evaluate_many(self, candidates: Iterable[Candidate], purpose: Optional[str] = None) -> List[Result]:
-        """Evaluates programs; the results are in the order of the candidates."""
+    def evaluate_many(
+        self, candidates: Iterable[Candidate], purpose: Optional[str] = None, against: Against = "reference"
+    ) -> List[Result]:
+        """Evaluates programs; the results are in the order of the candidates. With a program of `against` all have one problem."""
         batch = list(candidates)
         results: List[Optional[Result]] = [None] * len(batch)
-        for result in self.stream(batch, purpose):
+        for result in self.stream(batch, purpose, against):
             results[result.index] = result
         for _ in range(self.repeats):
             failed = [result.index for result in results if result is not None and result.reward is None]
             if not failed:
                 break
-            for result in self.stream([batch[index] for index in failed], purpose):
+            for result in self.stream([batch[index] for index in failed], purpose, against):
                 index = failed[result.index]
                 results[index] = Result.of(result.raw, index)
         return [result for result in results if result is not None]
 
-    def stream(self, candidates: Iterable[Candidate], purpose: Optional[str] = None) -> Iterator[Result]:
+    def stream(
+        self, candidates: Iterable[Candidate], purpose: Optional[str] = None, against: Against = "reference"
+    ) -> Iterator[Result]:
         """Evaluates programs; yields the results in the order of the candidates, each as soon as it is there."""
         batch = list(candidates)
         for first in range(0, len(batch), MOST_CANDIDATES):
             part = batch[first : first + MOST_CANDIDATES]
-            body = self._body(part, purpose)
+            body = self._body(part, purpose, against)
             for raw in self._answers(body, len(part)):
                 yield Result.of(raw, first + raw["index"])
 
@@ -200,15 +227,19 @@ class Evaluator:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(None, lambda: self.evaluate(source, problem, **more))
 
-    async def aevaluate_many(self, candidates: Iterable[Candidate], purpose: Optional[str] = None) -> List[Result]:
+    async def aevaluate_many(
+        self, candidates: Iterable[Candidate], purpose: Optional[str] = None, against: Against = "reference"
+    ) -> List[Result]:
         """As `evaluate_many`, in a thread of its own."""
         batch = list(candidates)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, lambda: self.evaluate_many(batch, purpose))
+        return await loop.run_in_executor(None, lambda: self.evaluate_many(batch, purpose, against))
 
-    def dry_run(self, candidates: Iterable[Candidate], purpose: Optional[str] = None) -> Dict[str, Any]:
+    def dry_run(
+        self, candidates: Iterable[Candidate], purpose: Optional[str] = None, against: Against = "reference"
+    ) -> Dict[str, Any]:
         """Checks one request of these candidates, and says what it would do: number of evaluations, place in the queue, expected wait."""
-        plan: Dict[str, Any] = self._json("POST", "/v1/evaluate", self._body(candidates, purpose, dry_run=True))
+        plan: Dict[str, Any] = self._json("POST", "/v1/evaluate", self._body(candidates, purpose, against, dry_run=True))
         return plan
 
     def post(self, path: str, body: Dict[str, Any]) -> Any:
@@ -230,7 +261,11 @@ class Evaluator:
         health: Dict[str, Any] = self._json("GET", "/v1/health")
         return health
 
-    def _body(self, candidates: Iterable[Candidate], purpose: Optional[str], **more: Any) -> bytes:
+    def _body(self, candidates: Iterable[Candidate], purpose: Optional[str], against: Against, **more: Any) -> bytes:
+        if isinstance(against, Program):
+            more["against"] = {name: value for name, value in asdict(against).items() if value is not None}
+        elif against != "reference":
+            more["against"] = against
         fields = {"candidates": [c.as_json() for c in candidates], "purpose": purpose or self.purpose, **more}
         return json.dumps(fields).encode()
 

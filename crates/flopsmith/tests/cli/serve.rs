@@ -85,6 +85,21 @@ fn programs_are_rewarded_and_a_kill_loses_no_job() {
         assert_eq!(again[0]["cached"], cached, "{again:?}");
         assert_eq!(again[0]["reference"], first["reference"]);
     }
+    // A program of the client takes the place of the plain reference: the same loops are as fast, if the machine is as busy.
+    let compared = |other: &str| {
+        let body =
+            json!({ "candidates": [good], "purpose": "screen", "against": { "source": other } });
+        service.ask("POST /v1/evaluate", &body.to_string())
+    };
+    let beside = lines(&compared(&format!("{GOOD}/* too */")));
+    let ratio = beside[0]["ratio_to_against"].as_f64().unwrap();
+    assert!((0.3..3.0).contains(&ratio), "{beside:?}");
+    let interval = &beside[0]["interval_to_against"];
+    let [low, high] = ["low", "high"].map(|end| interval[end].as_f64().unwrap());
+    assert!(low < ratio && ratio < high, "{beside:?}");
+    let refused: Value = serde_json::from_str(&compared(IDLE)).unwrap();
+    assert_eq!(refused["status"], 422, "{refused}");
+    assert_eq!(refused["errors"][0]["pointer"], "/against", "{refused}");
     let attestation = first["measurement"]["attestation"].as_str().unwrap();
     let attested = folder
         .join("attestations")

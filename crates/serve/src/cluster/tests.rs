@@ -18,7 +18,7 @@ use crate::catalog::Catalog;
 use crate::job::Job;
 use crate::journal::Journal;
 use crate::service::Service;
-use crate::wire::{self, Answer, Request};
+use crate::wire::{self, Against, Answer, Request};
 
 /// Everything that a test waits for comes long before this.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -178,6 +178,7 @@ impl Running {
         let request = Request {
             candidates: candidates.collect(),
             purpose,
+            against: Against::default(),
             dry_run: false,
         };
         let submitted = self.service.submit(request, None, Holder::default());
@@ -371,6 +372,7 @@ fn a_program_in_another_language_than_its_problem_is_refused() {
             ..wire::Candidate::default()
         }],
         purpose: Purpose::Rank,
+        against: Against::default(),
         dry_run: false,
     };
     let refused = running.service.submit(request, None, Holder::default());
@@ -389,6 +391,7 @@ fn a_module_is_refused_with_its_problem() {
             ..wire::Candidate::default()
         }],
         purpose: Purpose::Rank,
+        against: Against::default(),
         dry_run: false,
     };
     let refused = running.service.submit(request, None, Holder::default());

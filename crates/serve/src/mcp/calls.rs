@@ -30,7 +30,7 @@ use crate::auth::Holder;
 use crate::describe::{Described, Listed};
 use crate::reference::Reference;
 use crate::service::Service;
-use crate::wire::{Answer, Candidate, Purpose, Request};
+use crate::wire::{Against, Answer, Candidate, Purpose, Request};
 
 /// Length of the longest text about a mistake, bytes.
 const LONGEST_WORDS: usize = 4000;
@@ -223,6 +223,7 @@ impl Tools {
         let request = Request {
             candidates: candidates.collect(),
             purpose: asked.purpose,
+            against: Against::default(),
             dry_run: false,
         };
         let answers = self.answers(request, client).await?;
@@ -388,6 +389,7 @@ impl Tools {
         let request = Request {
             candidates: vec![candidate],
             purpose,
+            against: Against::default(),
             dry_run: false,
         };
         let answers = self.answers(request, client).await?;

@@ -3,22 +3,12 @@
 use std::sync::Arc;
 
 use flopsmith_measure::ranking::letters::told_apart;
-use flopsmith_measure::ranking::{self, Entry, LogRatio, placement_log_se};
-use flopsmith_measure::stats::SYSTEMATIC_LOG_SE;
-use flopsmith_protocol::Measurement;
+use flopsmith_measure::ranking::{self, Entry, LogRatio};
 use flopsmith_run::digits::{between, four};
 
 use super::results::{BesideFirst, Change, Compared, Found, Left, Ranked};
-use crate::wire::{Answer, Purpose};
-
-/// The speed of a program relative to the others, with the error that a single process adds.
-fn log_ratio(measurement: &Measurement, purpose: Purpose) -> LogRatio {
-    let own = LogRatio {
-        value: measurement.ratio.ln(),
-        se: measurement.log_ratio_se.max(SYSTEMATIC_LOG_SE),
-    };
-    own.widened(placement_log_se(purpose.into()))
-}
+use crate::against::log_ratio;
+use crate::wire::Answer;
 
 /// Ranks the programs of a call, whose ratios compare them with the program `beside`.
 ///
@@ -154,7 +144,7 @@ mod tests {
 
     use super::*;
     use crate::program::{Asked, Judged};
-    use crate::wire::ReferenceSpeeds;
+    use crate::wire::{Purpose, ReferenceSpeeds};
 
     const BESIDE: &str = "the plain reference";
 

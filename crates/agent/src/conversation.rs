@@ -1,8 +1,8 @@
 //! A conversation with a language model about one program.
 //!
 //! Each turn asks with the whole conversation so far. An answer is a whole program in a fenced block, SEARCH/REPLACE blocks that
-//! change the program that is shown, or a request: to find earlier programs, to read a document, or to explain a build. The caller
-//! evaluates programs and says the [results](crate::results).
+//! change the program that is shown, or a request: to find earlier programs, to read a document, to explain a build, or to count
+//! what calls cost. The caller evaluates programs and says the [results](crate::results).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -47,7 +47,7 @@ pub enum Wanted {
     },
     /// To show a document, whose beginning this is.
     Read(String),
-    /// To show how a program was built.
+    /// To show how a program was built, or what its calls cost.
     Explain {
         /// The question about it.
         question: Question,
@@ -56,7 +56,7 @@ pub enum Wanted {
     },
 }
 
-/// A question about the build of a program.
+/// A question about a program: its build, or its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
     /// The compiler's remarks about vectors.
@@ -65,11 +65,23 @@ pub enum Question {
     Assembly,
     /// The throughput of the hot loop by a model of the processor.
     Throughput,
+    /// The hardware counters of its calls.
+    Counters,
 }
 
 impl Question {
     /// All questions.
-    pub const ALL: [Self; 3] = [Self::Remarks, Self::Assembly, Self::Throughput];
+    pub const ALL: [Self; 4] = [
+        Self::Remarks,
+        Self::Assembly,
+        Self::Throughput,
+        Self::Counters,
+    ];
+
+    /// True if the program runs for the answer, so only a verified one has an answer.
+    pub fn runs(self) -> bool {
+        self == Self::Counters
+    }
 
     /// Begins the line of an answer that asks it.
     fn word(self) -> &'static str {
@@ -77,6 +89,7 @@ impl Question {
             Self::Remarks => "REMARKS",
             Self::Assembly => "ASSEMBLY",
             Self::Throughput => "THROUGHPUT",
+            Self::Counters => "COUNTERS",
         }
     }
 
@@ -86,6 +99,7 @@ impl Question {
             Self::Remarks => "The compiler's remarks about vectors",
             Self::Assembly => "The assembly of the hot loop",
             Self::Throughput => "A static analysis of the hot loop",
+            Self::Counters => "The hardware counters of its calls",
         }
     }
 }
@@ -97,7 +111,7 @@ pub struct Conversation {
     language: Language,
     current: Option<Shown>,
     documents: Arc<BTreeMap<String, String>>,
-    /// True if questions about builds are answered.
+    /// True if questions about programs are answered.
     explains: bool,
     exchanges: VecDeque<(String, String)>,
 }
@@ -120,7 +134,7 @@ impl Conversation {
         }
     }
 
-    /// The same conversation, in which questions about builds are answered, or are not.
+    /// The same conversation, in which questions about programs are answered, or are not.
     #[must_use]
     pub fn explaining(self, explains: bool) -> Self {
         Self { explains, ..self }
@@ -182,7 +196,7 @@ impl Conversation {
         if self.explains {
             let _ = writeln!(
                 text,
-                "- a line `REMARKS`, `ASSEMBLY` or `THROUGHPUT`, which shows the compiler's remarks about vectors, the assembly of the hot loop, or a static analysis of that loop, for the program above, or with a name as in `ASSEMBLY NAME` for that earlier program."
+                "- a line `REMARKS`, `ASSEMBLY`, `THROUGHPUT` or `COUNTERS`, which shows the compiler's remarks about vectors, the assembly of the hot loop, a static analysis of that loop, or hardware counters (cycles, instructions, misses of caches and branches) of calls of a program that was measured, for the program above, or with a name as in `ASSEMBLY NAME` for that earlier program."
             );
         }
         text
@@ -352,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_about_builds_are_read_where_they_are_answered() {
+    fn questions_about_programs_are_read_where_they_are_answered() {
         let talk = conversation();
         assert!(talk.read("ASSEMBLY").is_err());
         assert!(!talk.prompt(1).contains("ASSEMBLY"));
@@ -368,6 +382,10 @@ mod tests {
         assert_eq!(talk.read("ASSEMBLY `r-s0-g0-c1`\n"), assembly);
         let throughput = wanted(Question::Throughput, None);
         assert_eq!(talk.read("THROUGHPUT"), throughput);
+        let counters = wanted(Question::Counters, Some("r-s0-g0-c1"));
+        assert_eq!(talk.read("COUNTERS r-s0-g0-c1\n"), counters);
+        let asked_to_run = Question::ALL.into_iter().filter(|question| question.runs());
+        assert_eq!(asked_to_run.collect::<Vec<_>>(), [Question::Counters]);
         assert!(talk.read("REMARKSX").is_err());
         let program = Ok(Wanted::Program("int c;\n".into()));
         assert_eq!(talk.read("REMARKS\n```c\nint c;\n```\n"), program);

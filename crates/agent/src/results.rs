@@ -66,7 +66,7 @@ pub fn repeated(known: &Known) -> String {
     )
 }
 
-/// The answer of a tool to a question about the build of a program. It repeats words of the program, which must not pass for
+/// The answer of a tool to a question about a program. It repeats words of the program, which must not pass for
 /// those of the search.
 pub fn explained(question: Question, said: &str) -> String {
     let said = cut(&plain(&said.replace('\t', " ")), SHOWN);

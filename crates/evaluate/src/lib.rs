@@ -21,8 +21,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use flopsmith_compile::{Compiler, Toolchain};
+use flopsmith_machine::counters::Counters;
 use flopsmith_machine::environment::Watched;
 use flopsmith_machine::{Cores, openblas, pinning};
+use flopsmith_measure::time::counters;
 use flopsmith_measure::verify::soundness::{self, Examined};
 use flopsmith_measure::{Calibration, Listener, Purpose, Sanitizers, Timer, Verifier};
 use flopsmith_problem::{Language, Problem};
@@ -225,6 +227,29 @@ impl Evaluator {
             })
             .collect();
         openblas::Best::over(&measured?)
+    }
+
+    /// Hardware counters of a verified program's calls with so many threads, in words for readers: counts of a call at each
+    /// workload, or the sentence that says why this machine has none.
+    ///
+    /// # Errors
+    /// The candidate's fault, or an infrastructure failure.
+    pub fn count(&self, language: Language, source: &str, threads: u32) -> Result<String, Failure> {
+        if let Err(why) = Counters::of(0) {
+            return Ok(why);
+        }
+        let built = self
+            .compiler
+            .compile_as(language, &self.problem, source, self.permitted)?;
+        let counted = counters::count(
+            &self.sandbox,
+            &self.harness,
+            &self.problem,
+            &self.toolchain,
+            &cores_for(threads).kernel,
+            &built.object,
+        )?;
+        Ok(counters::in_words(&counted))
     }
 
     /// Evaluates one program, after the look that a measurement to this standard needs.

@@ -1,7 +1,7 @@
 //! The machine's capabilities, and the disturbances on it.
 //!
 //! Attestation, free memory, the peaks of its cores and its memory, roofs, the newest OpenBLAS, other activity
-//! during a timing, and the choice of cores for a timer.
+//! during a timing, hardware counters, and the choice of cores for a timer.
 //!
 //! Invariants:
 //! - A fact that the kernel does not tell is reported as unknown and never guessed.
@@ -10,6 +10,7 @@
 //! - The crate decides nothing about a program.
 
 pub mod attest;
+pub mod counters;
 pub mod environment;
 pub mod memory;
 pub mod openblas;

@@ -28,7 +28,7 @@ mod explain;
 mod talk;
 
 use board::Board;
-pub use explain::Explain;
+pub use explain::{Explain, Explainer};
 use talk::Talk;
 
 /// Holds a conversation about a program of the population for each task.
@@ -46,7 +46,7 @@ pub struct ConversingSource {
     start: Option<String>,
     /// Documents that the model may read, by name.
     documents: Arc<BTreeMap<String, String>>,
-    /// Answers questions about the builds of programs; none where this process builds no programs.
+    /// Answers questions about programs; none where this process evaluates no programs.
     explainer: Option<Arc<dyn Explain>>,
     books: Mutex<Books>,
     board: Board,
@@ -176,7 +176,7 @@ impl ConversingSource {
         })
     }
 
-    /// The same source with answers to questions about the builds of programs.
+    /// The same source with answers to questions about programs.
     #[must_use]
     pub fn explaining(self, explainer: Option<Arc<dyn Explain>>) -> Self {
         Self { explainer, ..self }

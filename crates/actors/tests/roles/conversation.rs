@@ -134,16 +134,19 @@ async fn each_result_is_told_before_the_next_program_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn builds_of_earlier_programs_are_explained_by_name_and_of_the_shown_one_without() {
+async fn earlier_programs_are_explained_by_name_and_the_shown_one_without() {
     let world = World::new().await;
     let first = candidate(0, 0, 0, Purpose::Search).id.to_string();
     let named = format!("REMARKS {first}");
+    let refused = format!("COUNTERS {first}");
     let server = ScriptedEndpoint::start(move |asked| match asked.number {
         0 => program("int x0;"),
         1 => program("int x1;"),
         2 => said("ASSEMBLY"),
         3 => said(&named),
         4 => said("THROUGHPUT x9"),
+        5 => said(&refused),
+        6 => said("COUNTERS"),
         _ => program("int x2;"),
     });
     let server = server.unwrap();
@@ -162,6 +165,8 @@ async fn builds_of_earlier_programs_are_explained_by_name_and_of_the_shown_one_w
         (3, "Assembly of int x1;".to_owned()),
         (4, "Remarks of int x0;".to_owned()),
         (5, "There is no such program".to_owned()),
+        (6, "Only a program that is right runs".to_owned()),
+        (7, "Counters of int x1;".to_owned()),
     ] {
         let prompt = &prompts[number];
         assert!(prompt.contains(&words), "{number}, {words}: {prompt}");

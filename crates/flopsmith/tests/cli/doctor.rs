@@ -31,6 +31,7 @@ fn doctor_measures_the_peak_and_how_well_times_repeat_and_gives_advice() {
                 let optional = [
                     "clang",
                     "clang++",
+                    "counters",
                     "g++",
                     "gfortran",
                     "libtorch",
@@ -76,6 +77,7 @@ fn doctor_measures_the_peak_and_how_well_times_repeat_and_gives_advice() {
     assert!(said.contains("doctor --timing"), "{said}");
     assert_eq!(object.get("timing"), Some(&Value::Null), "{object}");
     found("openblas");
+    found("counters");
 
     let (said, _) = found("roofs");
     assert!(said.starts_with("1 thread: "), "{said}");

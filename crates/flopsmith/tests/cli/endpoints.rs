@@ -1,15 +1,20 @@
 //! Models behind endpoints.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use flopsmith_machine::counters::Counters;
 use flopsmith_test_support::endpoint::{Act, ScriptedEndpoint};
 use serde_json::{Value, json};
 
 use crate::bench::{GOOD, SLOW};
 use crate::eval::{eval, stderr};
 use crate::one_core::on_one_core;
-use crate::search::quick_search;
-use crate::{assert_keys, flopsmith, last_object, objects, only_run, outcomes, quick, run};
+use crate::search::{quick_search, resume_quick_search};
+use crate::{
+    assert_keys, flopsmith, last_object, objects, only_run, outcomes, quick, run, wait_for,
+};
 
 /// An answer of a chat model with this program.
 fn fenced(program: &str) -> String {
@@ -424,6 +429,115 @@ fn a_search_ends_with_its_result_where_the_budget_of_the_endpoint_does() {
     let told = stderr(&again.output().unwrap());
     assert!(told.contains("--endpoint has no effect"), "{told}");
     assert_eq!(server.asked().len(), asked);
+}
+
+/// `SLOW` with two products at a time, as a change.
+const OLD: &str = "for(int k=0;k<n;k++)s+=A[i*n+k]*B[k*n+j];C[i*n+j]=s;}}";
+const NEW: &str = "for(int k=0;k<n;k+=2)s+=A[i*n+k]*B[k*n+j]+A[i*n+k+1]*B[(k+1)*n+j];C[i*n+j]=s;}}";
+
+#[test]
+fn an_agent_that_is_interrupted_goes_on_and_evaluates_nothing_twice() {
+    on_one_core();
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let own = place.path().join("mine.c");
+    std::fs::write(&own, SLOW).unwrap();
+    let change = format!("<<<<<<< SEARCH\n{OLD}\n=======\n{NEW}\n>>>>>>> REPLACE\n");
+    let answers = [
+        "REMARKS".to_owned(),
+        "COUNTERS".to_owned(),
+        change,
+        fenced(GOOD),
+    ];
+    let script = answers.clone();
+    // It is interrupted while it waits for the last answer.
+    let server = ScriptedEndpoint::start(move |asked| match asked.number {
+        3 => Act::Never,
+        number => Act::streamed(&script[number.min(3)], (100, 50)),
+    });
+    let server = server.unwrap();
+    let model = settings(place.path(), &server.url(), "");
+    let mut command = quick_search(&runs);
+    command.args(["--agent", "--endpoint"]);
+    command.arg(model.strip_prefix("endpoint:").unwrap());
+    command.arg("--start").arg(&own);
+    for set in [
+        "tasks=1",
+        "group_size=3",
+        "max_steps=1",
+        "generator.max_tokens=512",
+    ] {
+        command.args(["--set", set]);
+    }
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let limit = Duration::from_secs(180);
+    wait_for(&mut child, limit, "the last request", || {
+        server.asked().len() == 4
+    });
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(sent.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let folder = only_run(&runs).unwrap();
+    let lines = || std::fs::read_to_string(folder.join("outcomes.jsonl")).unwrap();
+    let before = lines();
+    assert!(before.lines().count() >= 2, "{before}");
+
+    let output = resume_quick_search(&runs).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(last_object(&output)["finished"], true);
+    // Only the request that had no answer is repeated.
+    assert_eq!(server.asked().len(), 5);
+    let after = outcomes(&folder);
+    assert!(after.values().all(|lines| *lines == 1), "{after:?}");
+    assert!(lines().starts_with(&before), "{before}");
+
+    // The program of `--start`, the changed one, and the whole one; `-m` is in the names of second measurements.
+    let mut first: Vec<Value> = objects(&folder.join("outcomes.jsonl"))
+        .into_iter()
+        .filter(|outcome| !outcome["candidate"]["id"].as_str().unwrap().contains("-m"))
+        .collect();
+    first.sort_by_key(|outcome| outcome["candidate"]["sample"].as_u64());
+    let programs: Vec<&str> = first
+        .iter()
+        .map(|outcome| outcome["source"].as_str().unwrap().trim())
+        .collect();
+    let changed = SLOW.replace(OLD, NEW);
+    assert_eq!(programs, [SLOW.trim(), changed.trim(), GOOD.trim()]);
+    let mut verdicts = first.iter().map(|outcome| &outcome["verdict"]["type"]);
+    assert!(verdicts.all(|verdict| verdict == "measured"), "{first:?}");
+
+    // Each prompt tells what came of the answer before, or of the program of `--start`.
+    let counted = Counters::of(0).err();
+    let counted = counted.unwrap_or_else(|| "A call at n=256, the mean of ".to_owned());
+    let told = [
+        "It is right and reaches",
+        "The compiler's remarks about vectors",
+        &counted,
+        "+for(int k=0;k<n;k+=2)",
+    ];
+    let turns = objects(&folder.join("attempts.jsonl"));
+    let wanted = [("-c1", 0), ("-c1", 1), ("-c1", 2), ("-c2", 0)];
+    assert_eq!(turns.len(), wanted.len());
+    let text = |turn: &Value, key: &str| turn[key].as_str().unwrap_or_default().to_owned();
+    for (number, (turn, (candidate, place))) in turns.iter().zip(wanted).enumerate() {
+        assert!(text(turn, "candidate").ends_with(candidate), "{turn}");
+        assert_eq!(turn["turn"], place, "{turn}");
+        assert_eq!(text(turn, "answer").trim(), answers[number].trim());
+        let prompt = text(turn, "prompt");
+        assert!(prompt.contains(told[number]), "{}: {prompt}", told[number]);
+        if let Some(later) = told.get(number + 1) {
+            assert!(!prompt.contains(later), "{later}: {prompt}");
+        }
+    }
+    assert!(text(&turns[0], "prompt").contains(SLOW.trim()));
+    assert_eq!(text(&turns[1], "difference"), "");
+    let difference = text(&turns[2], "difference");
+    for line in [format!("-{OLD}"), format!("+{NEW}")] {
+        assert!(difference.lines().any(|l| l == line), "{difference}");
+    }
+    assert!(text(&turns[3], "difference").contains("+for(int i=0;i<n*n;i++)C[i]=0;"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use flopsmith_harness::control::{CONTROL_BYTES, Status};
 use flopsmith_harness::memory::{SharedMemory, sleep_on, wake};
 use flopsmith_harness::{Order, Plan, Scalars, Waiting};
+use flopsmith_machine::counters::Counters;
 use flopsmith_machine::pinning::{Turn, set_turn};
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause};
 use flopsmith_sandbox::{Child, Exit, Finished};
@@ -285,6 +286,14 @@ impl Process {
                 ),
             }),
         }
+    }
+
+    /// Hardware counters of the process, and of the threads that it makes from now on.
+    ///
+    /// # Errors
+    /// A sentence on what keeps all of them from being opened, and what would permit them.
+    pub fn counters(&self) -> Result<Counters, String> {
+        Counters::of(self.pid())
     }
 
     /// How long the first thread has waited for a core so far; none if the kernel does not say.

@@ -15,6 +15,7 @@ mod calibration;
 mod certify;
 mod check;
 mod combine;
+pub mod counters;
 mod course;
 mod decision;
 mod equipment;

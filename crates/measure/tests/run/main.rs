@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod certification;
+mod counters;
 mod fixtures;
 mod off_clock;
 mod soundness;

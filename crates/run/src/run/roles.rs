@@ -21,7 +21,7 @@ use flopsmith_actors::role::recorder::{Detokenize, Keep, Progress, Recorder};
 use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::Verifier;
 use flopsmith_actors::source::agent::AgentSource;
-use flopsmith_actors::source::conversation::{ConversingSource, Explain};
+use flopsmith_actors::source::conversation::{ConversingSource, Explain, Explainer};
 use flopsmith_actors::source::schedule::{ScheduleSource, Searching};
 use flopsmith_actors::source::variants::Variants;
 use flopsmith_actors::supervisor::{Factory, Spec};
@@ -99,8 +99,10 @@ pub(super) fn specs(
     let mut explainer: Option<Arc<dyn Explain>> = None;
     match evaluation {
         Evaluation::Here(evaluator, timer) => {
-            let compiler = Arc::clone(&evaluator.compiler);
-            explainer = Some(compiler);
+            explainer = Some(Arc::new(Explainer {
+                evaluator: evaluator.clone(),
+                threads: context.settings.threads,
+            }));
             specs.extend(evaluating(context, evaluator, *timer)?);
         }
         Evaluation::Recorded(recorded) => {
@@ -126,7 +128,7 @@ pub(super) fn specs(
     Ok(specs)
 }
 
-/// A once-per-run role. A generator that holds conversations about programs tells how `explainer` says that they were built.
+/// A once-per-run role. A generator that holds conversations about programs tells what `explainer` says of them.
 pub fn single(
     role: Hosted,
     job: Job,

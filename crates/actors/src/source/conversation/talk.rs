@@ -48,6 +48,8 @@ pub(super) struct Talk<'a> {
     conversation: Conversation,
     /// Programs that were written in it, without those that the machine could not judge.
     written: BTreeSet<Digest>,
+    /// Those of them that were measured, so that they are right.
+    measured: BTreeSet<Digest>,
     /// Programs that were written in it, by candidate.
     programs: BTreeMap<String, String>,
     is_answered: bool,
@@ -96,6 +98,7 @@ impl<'a> Talk<'a> {
             parent: parent.map(|elite| elite.candidate.clone()),
             conversation,
             written: BTreeSet::new(),
+            measured: BTreeSet::new(),
             programs: BTreeMap::new(),
             is_answered: false,
             failed: 0,
@@ -252,6 +255,7 @@ impl<'a> Talk<'a> {
         if let Some(measurement) = verdict.measurement() {
             let gflops = Measurement::known_gflops(measurement);
             self.conversation.measured(&program, gflops);
+            self.measured.insert(identity::source_digest(&program));
         }
     }
 
@@ -261,8 +265,15 @@ impl<'a> Talk<'a> {
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
-    /// The answer to a question about the build of an earlier program, or of the one that is shown. It takes a core as every
-    /// build does.
+    /// True if a program was measured, in this conversation or before.
+    fn is_measured(&self, program: &str) -> bool {
+        let before = self.population.known(program);
+        before.is_some_and(|known| known.gflops().is_some())
+            || self.measured.contains(&identity::source_digest(program))
+    }
+
+    /// The answer to a question about an earlier program, or about the one that is shown. It takes a core as every build does, or
+    /// all of them if the program runs.
     async fn explain(&mut self, question: Question, program: Option<&str>) -> String {
         let source = match program {
             Some(id) => {
@@ -277,15 +288,25 @@ impl<'a> Talk<'a> {
         let Some(source) = source.map(str::to_owned) else {
             return "There is no such program; take a name that a result gave, or leave it out for the program above.".to_owned();
         };
+        if question.runs() && !self.is_measured(&source) {
+            return "Only a program that is right runs once more; take one that was measured."
+                .to_owned();
+        }
         let context = self.table.context;
         let of = context.of(&self.task.problem);
         let (Some(explainer), Some(of)) = (self.table.explainer, of) else {
-            return "Builds are not explained here.".to_owned();
+            return "Programs are not explained here.".to_owned();
         };
         let (explainer, problem) = (Arc::clone(explainer), Arc::clone(&of.problem));
-        let core = context.host.cores.one("compile");
-        let Ok(lease) = tokio::time::timeout(self.patience(), core).await else {
-            return "This machine is too busy to explain the build. Write a program.".to_owned();
+        let cores = &context.host.cores;
+        let (role, count) = match question.runs() {
+            // Nothing may be timed meanwhile, and nothing else may run on its cores.
+            true => ("count", cores.total()),
+            false => ("compile", 1),
+        };
+        let lease = cores.some(role, count);
+        let Ok(lease) = tokio::time::timeout(self.patience(), lease).await else {
+            return "This machine is too busy to explain the program. Write a program.".to_owned();
         };
         let work = move || explainer.explain(question, &problem, &source);
         let said = tokio::task::spawn_blocking(work).await;
@@ -293,7 +314,7 @@ impl<'a> Talk<'a> {
         match said {
             Ok(Ok(said)) => explained(question, &said),
             Ok(Err(failure)) => explained(question, &failure.to_string()),
-            Err(_) => "This machine could not explain the build.".to_owned(),
+            Err(_) => "This machine could not explain the program.".to_owned(),
         }
     }
 

@@ -74,6 +74,7 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
     let mut findings = Findings::default();
     tools::look(&mut findings);
     tools::server(&mut findings, args.broker);
+    tools::counters(&mut findings);
     let mut sandbox = jails::look(&mut findings);
     match paths::harness() {
         Ok(path) => findings.add("harness", State::Good, path.display().to_string(), None),

@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::Result;
 use flopsmith_bus::server::Error as ServerError;
 use flopsmith_compile::toolchain;
+use flopsmith_machine::counters::{Counter, Counters};
 use flopsmith_measure::sanitize;
 
 use super::{Findings, OPTIONAL, State};
@@ -188,6 +189,26 @@ fn sanitizers(findings: &mut Findings) {
             State::Good,
             "address, undefined, thread",
             None,
+        ),
+    }
+}
+
+/// Checks the hardware counters of a process of this user.
+pub(super) fn counters(findings: &mut Findings) {
+    let missing = match Counters::of(0) {
+        Ok(counters) => counters.missing(),
+        Err(why) => Some(why),
+    };
+    match missing {
+        None => {
+            let names = Counter::ALL.map(Counter::name).join(", ");
+            findings.add("counters", State::Good, names, None);
+        }
+        Some(why) => findings.add(
+            "counters",
+            State::Absent,
+            why,
+            Some("optional: only the models of `search --agent --endpoint` ask for them"),
         ),
     }
 }

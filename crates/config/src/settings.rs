@@ -602,7 +602,8 @@ pub enum TurnPrompt {
 #[serde(deny_unknown_fields, default)]
 pub struct Turns {
     /// Largest number of answers in a conversation; 1 holds none. Each further turn takes the step as long again. A
-    /// conversation ends early at an answer without a program, and at one that no machine could measure.
+    /// conversation ends early at an answer that no machine could measure, and with `prompt = "brief"` at one without a
+    /// program.
     pub most: u32,
     /// Prompts of the policy, also where a conversation has one answer. Default `brief`.
     pub prompt: TurnPrompt,

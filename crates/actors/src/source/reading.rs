@@ -124,7 +124,10 @@ impl Reading {
             let begun = Conversation::new(head.clone(), problem.language, shown, documents);
             let mut conversation = begun.without_finding();
             for Exchange { answer, result } in &task.history {
-                let answer = prompt::answer(answer, Some(problem.language.fence()));
+                let answer = match answer.is_empty() {
+                    true => "(It had no program.)".to_owned(),
+                    false => prompt::answer(answer, Some(problem.language.fence())),
+                };
                 conversation.note(&answer, result);
             }
             conversation
@@ -196,18 +199,26 @@ impl Reading {
             .as_ref()
             .map_or(whole.as_str(), |s| s.cut(&whole));
         let found = match &form.conversation {
-            None => prompt::extract(text, self.style, form.language),
+            None => prompt::extract(text, self.style, form.language).ok_or_else(String::new),
             Some(conversation) => match conversation.read(text) {
-                Ok(Wanted::Program(program)) => Some(program),
-                _ => None,
+                Ok(Wanted::Program(program)) => Ok(program),
+                Ok(_) => Err(String::new()),
+                Err(fault) => Err(fault),
             },
         };
-        // The raw answer includes the stop that ended it, because the stop may be the reason that no program is left.
-        let raw = found
-            .is_none()
-            .then(|| RawAnswer::of(&whole, sampled.finished));
+        let (source, raw) = match found {
+            Ok(program) => (program, None),
+            Err(fault) => {
+                // With the stop that ended it, because the stop may be the reason that no program is left.
+                let mut raw = RawAnswer::of(&whole, sampled.finished);
+                if !fault.is_empty() {
+                    raw.text = format!("{fault}:\n{}", raw.text);
+                }
+                (String::new(), Some(raw))
+            }
+        };
         Ok(Answer {
-            source: found.unwrap_or_default(),
+            source,
             raw,
             sampled: Some(sampled),
             parent: None,
@@ -313,9 +324,16 @@ mod tests {
         assert_eq!(reading.tokenizer.decode(&tokens).unwrap(), change);
         let whole = answer(&reading, &form, "```c\nint d;\n```\n");
         assert_eq!((whole.source.as_str(), whole.raw), ("int d;\n", None));
-        for none in [change.replace("int b;", "int x;"), "FIND simd\n".to_owned()] {
-            let found = answer(&reading, &form, &none);
-            assert!(found.source.is_empty() && found.raw.is_some(), "{none}");
+        let misfit = change.replace("int b;", "int x;");
+        for (none, why) in [
+            (misfit.as_str(), "no line is `int x;`"),
+            ("FIND simd\n", "the answer has no program"),
+        ] {
+            let found = answer(&reading, &form, none);
+            // The next turn is told the fault and the answer.
+            let said = found.raw.unwrap().text;
+            assert!(said.contains(why) && said.ends_with(none), "{said}");
+            assert_eq!(found.source, "");
         }
         // Without a program there is nothing to change.
         let alone = Task {

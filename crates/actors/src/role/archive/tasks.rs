@@ -380,7 +380,7 @@ fn next_turns<'a>(
         tasks.iter().filter_map(|t| t.follows.as_ref()).collect();
     let known: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, task)).collect();
     let mut open: Vec<&Outcome> = outcomes
-        .filter(|outcome| goes_on(outcome) && !followed.contains(&outcome.candidate.id))
+        .filter(|outcome| goes_on(outcome, prompt) && !followed.contains(&outcome.candidate.id))
         .collect();
     open.sort_by_key(|outcome| (outcome.candidate.task.group(), outcome.candidate.sample));
     open.into_iter()
@@ -427,7 +427,8 @@ fn told(
     if prompt == TurnPrompt::Brief {
         return (follow_up(Feedback::of(&outcome.verdict)), shown.cloned());
     }
-    let difference = shown.map_or_else(String::new, |shown| {
+    let program = shown.filter(|_| !outcome.source.is_empty());
+    let difference = program.map_or_else(String::new, |shown| {
         edit::difference(&shown.source, &outcome.source, AROUND)
     });
     let gflops = outcome.verdict.measurement();
@@ -446,8 +447,8 @@ fn told(
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_protocol::CandidateRef;
-    use flopsmith_test_support::{Measured, candidate, measured, outcome, task, wrong};
+    use flopsmith_protocol::{CandidateFault, CandidateRef};
+    use flopsmith_test_support::{Measured, candidate, measured, outcome, rejected, task, wrong};
 
     use super::*;
     use proptest::prelude::*;
@@ -551,6 +552,7 @@ mod tests {
         let programs = [
             ("int a;\nint b;\n", measured(10.0)),
             ("int a;\nint wrong;\n", wrong()),
+            ("", rejected(CandidateFault::Format)),
             ("int slow;\n", measured(5.0)),
             ("int a;\nint fast;\n", measured(20.0)),
         ];
@@ -582,11 +584,9 @@ mod tests {
             .map(|elite| (elite.source.as_str(), elite.gflops))
             .collect();
         let (begun, fast) = ("int a;\nint b;\n", "int a;\nint fast;\n");
-        assert_eq!(
-            shown,
-            [(begun, 10.0), (begun, 10.0), (begun, 10.0), (fast, 20.0)]
-        );
-        let results: Vec<&str> = tasks[4]
+        let earlier = [(begun, 10.0); 4];
+        assert_eq!(shown, [&earlier[..], &[(fast, 20.0)]].concat());
+        let results: Vec<&str> = tasks[5]
             .history
             .iter()
             .map(|said| said.result.as_str())
@@ -600,7 +600,8 @@ mod tests {
                 && results[1].contains("-int b;\n+int wrong;"),
             "{results:?}"
         );
-        assert!(results[3].contains("-int b;\n+int fast;"), "{results:?}");
+        assert!(!results[2].contains("differs"), "{results:?}");
+        assert!(results[4].contains("-int b;\n+int fast;"), "{results:?}");
     }
 
     proptest! {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::best_answers::BestAnswers;
 use crate::ledger::Groups;
 use crate::peaks::Peaks;
-use crate::returns::conversations;
+use crate::returns::{by_turn, conversations, returns};
 use crate::stream::is_fresh;
 use flopsmith_config::{Algorithm, Settings};
 
@@ -125,40 +125,40 @@ pub fn with_advantages(
     metrics.mean_reward = all_rewards.iter().sum::<f64>() / all_rewards.len().max(1) as f64;
     sharing::share(&mut worth, settings.advantage.sharing);
 
-    let mut worth = worth.into_iter();
-    let mut rewards: Vec<(Vec<Option<f64>>, Vec<f64>)> = groups
+    let turns = &settings.turns;
+    let conversations = conversations(&groups, turns.most);
+    let compared = by_turn(&groups, &conversations);
+    let scored = |rewards: Vec<(Option<f64>, f64)>| match turns.most {
+        0 | 1 => rewards,
+        _ => returns(&conversations, turns, &rewards),
+    };
+    // Judged by the reward of each program alone: an equal program in another group makes no difference within a group.
+    let own: Vec<Option<f64>> = scored(of_groups.into_iter().map(|r| (r, 0.0)).collect())
+        .into_iter()
+        .map(|(reward, _)| reward)
+        .collect();
+    let scores = scored(worth.into_iter().map(|(_, r, error)| (r, error)).collect());
+    let mut rewards: Vec<(Vec<Option<f64>>, Vec<f64>)> = compared
         .iter()
-        .map(|group| {
-            worth
-                .by_ref()
-                .take(group.len())
-                .map(|(_, reward, error)| (reward, error))
-                .unzip()
-        })
+        .map(|places| places.iter().map(|at| scores[*at]).unzip())
         .collect();
     let flat = rewards.iter().filter(|(rewards, _)| {
         let valid: Vec<f64> = rewards.iter().flatten().copied().collect();
         valid.windows(2).all(|w| (w[0] - w[1]).abs() < 1e-12)
     });
-    metrics.flat_groups = flat.count() as f64 / groups.len().max(1) as f64;
+    metrics.flat_groups = flat.count() as f64 / compared.len().max(1) as f64;
     if settings.advantage.leaves_out_flat_groups() {
-        let mut own = of_groups.iter().copied();
-        for (rewards, _) in &mut rewards {
-            // Judged by the reward of each program alone: an equal program in another group makes no difference within
-            // this group.
-            let own: Vec<Option<f64>> = own.by_ref().take(rewards.len()).collect();
+        for (places, (rewards, _)) in compared.iter().zip(&mut rewards) {
+            let own: Vec<Option<f64>> = places.iter().map(|at| own[*at]).collect();
             if is_flat(&own) {
                 rewards.fill(None);
             }
         }
     }
-    let (advantages, left_out) = match settings.algorithm() {
+    let (found, left_out): (Vec<Vec<Option<f64>>>, bool) = match settings.algorithm() {
         Algorithm::Ppo(_) => {
-            let mut scores: Vec<_> = rewards.into_iter().map(|(rewards, _)| rewards).collect();
-            if settings.turns.most > 1 {
-                conversations(&groups, &mut scores, &settings.turns);
-            }
-            (scores, false)
+            let scores = rewards.into_iter().map(|(rewards, _)| rewards);
+            (scores.collect(), false)
         }
         Algorithm::Grpo(learner) => {
             let (scale, kind) = (settings.advantage.scale, settings.advantage.kind);
@@ -166,9 +166,13 @@ pub fn with_advantages(
             (advantages, learner.leaves_out_flat_samples())
         }
     };
+    let mut advantages: Vec<Option<f64>> = vec![None; raw.len()];
+    for (at, advantage) in compared.iter().flatten().zip(found.into_iter().flatten()) {
+        advantages[*at] = advantage;
+    }
     let mut advantaged = Vec::new();
     let samples = groups.into_iter().flatten().zip(raw);
-    for ((sample, (reward, error)), advantage) in samples.zip(advantages.into_iter().flatten()) {
+    for ((sample, (reward, error)), advantage) in samples.zip(advantages) {
         let candidate = &sample.outcome.candidate;
         let measured = sample.outcome.verdict.measurement();
         // Kept for nests that never occur again, they would only make every checkpoint larger.

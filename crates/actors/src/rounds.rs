@@ -13,7 +13,7 @@ use flopsmith_reward::advantage::is_flat;
 
 use crate::advantages::StageBests;
 use crate::peaks::Peaks;
-use flopsmith_config::Settings;
+use flopsmith_config::{Settings, TurnPrompt};
 
 /// The inputs of the decision.
 #[derive(Debug, Clone)]
@@ -50,7 +50,11 @@ impl Rounds<'_> {
             let size = group.first()?.candidate.group_size as usize;
             (group.len() >= size).then(|| match self.settings.turns.most {
                 0 | 1 => u32::from(self.is_flat(group)),
-                _ => group.iter().filter(|outcome| goes_on(outcome)).count() as u32,
+                _ => {
+                    let prompt = self.settings.turns.prompt;
+                    let open = group.iter().filter(|outcome| goes_on(outcome, prompt));
+                    open.count() as u32
+                }
             })
         })
     }
@@ -75,9 +79,11 @@ impl Rounds<'_> {
     }
 }
 
-/// True if another answer may follow this one: there is a program, and a result to tell.
-pub fn goes_on(outcome: &Outcome) -> bool {
-    outcome.verdict.counts() && !outcome.source.is_empty() && !outcome.candidate.exploration
+/// True if another answer may follow this one: there is a program, and a result to tell. An agent is also told why its answer has
+/// no program.
+pub fn goes_on(outcome: &Outcome, prompt: TurnPrompt) -> bool {
+    let is_told = !outcome.source.is_empty() || prompt == TurnPrompt::Agent;
+    outcome.verdict.counts() && is_told && !outcome.candidate.exploration
 }
 
 #[cfg(test)]
@@ -189,7 +195,7 @@ mod tests {
             2,
             [infrastructure(InfrastructureCause::Jail), wrong()],
         ));
-        // An answer without a program has no result to report.
+        // An answer without a program has no result to report, but to an agent.
         outcomes[3].source.clear();
         let second = Asked {
             tasks: 4,
@@ -197,6 +203,9 @@ mod tests {
             settled: false,
         };
         assert_eq!(of(&settings, &outcomes), second);
+        settings.turns.prompt = TurnPrompt::Agent;
+        assert_eq!(of(&settings, &outcomes).tasks, 5);
+        settings.turns.prompt = TurnPrompt::Brief;
         let single = |number: u32, tasks: u32, verdict: Verdict| {
             let mut outcome = group(number, tasks, [verdict, wrong()]).remove(0);
             outcome.candidate.group_size = 1;

@@ -113,6 +113,8 @@ pub struct Conversation {
     documents: Arc<BTreeMap<String, String>>,
     /// True if questions about programs are answered.
     explains: bool,
+    /// True if earlier programs are found.
+    finds: bool,
     exchanges: VecDeque<(String, String)>,
 }
 
@@ -130,6 +132,7 @@ impl Conversation {
             current,
             documents,
             explains: false,
+            finds: true,
             exchanges: VecDeque::new(),
         }
     }
@@ -138,6 +141,15 @@ impl Conversation {
     #[must_use]
     pub fn explaining(self, explains: bool) -> Self {
         Self { explains, ..self }
+    }
+
+    /// The same conversation without a search for earlier programs: each answer is a program or changes of one.
+    #[must_use]
+    pub fn without_finding(self) -> Self {
+        Self {
+            finds: false,
+            ..self
+        }
     }
 
     /// The prompt of the next turn, in which so many programs may still be evaluated.
@@ -175,16 +187,18 @@ impl Conversation {
                 "- changes of the program above, each as lines that it has once, exactly as they stand there, and the lines that replace them:\n<<<<<<< SEARCH\nold lines\n=======\nnew lines\n>>>>>>> REPLACE"
             );
         }
-        // A conversation is about a kernel.
-        let of_kernels = Technique::ALL
-            .into_iter()
-            .filter(|t| !t.is_of_modules_only());
-        let names: Vec<&str> = of_kernels.map(Technique::name).collect();
-        let _ = writeln!(
-            text,
-            "- a line `FIND words`, which shows earlier programs of this search with the techniques among the words ({}) and with the rest of the words as a text.",
-            names.join(", ")
-        );
+        if self.finds {
+            // A conversation is about a kernel.
+            let of_kernels = Technique::ALL
+                .into_iter()
+                .filter(|t| !t.is_of_modules_only());
+            let names: Vec<&str> = of_kernels.map(Technique::name).collect();
+            let _ = writeln!(
+                text,
+                "- a line `FIND words`, which shows earlier programs of this search with the techniques among the words ({}) and with the rest of the words as a text.",
+                names.join(", ")
+            );
+        }
         if !self.documents.is_empty() {
             let names: Vec<&str> = self.documents.keys().map(String::as_str).collect();
             let _ = writeln!(
@@ -245,7 +259,7 @@ impl Conversation {
         if let Some(wanted) = questions.find_map(asked) {
             return Ok(wanted);
         }
-        let Some(words) = last(FIND) else {
+        let Some(words) = last(FIND).filter(|_| self.finds) else {
             return Err(format!(
                 "the answer has no program; write one in a ```{} block, or as changes",
                 self.language.fence()
@@ -282,10 +296,11 @@ impl Conversation {
         }
     }
 
-    /// Leaves out the older half of the turns, so that the next prompt is shorter.
-    pub fn shorten(&mut self) {
+    /// Leaves out the older half of the turns, so that the next prompt is shorter. False if there was none.
+    pub fn shorten(&mut self) -> bool {
         let older = self.exchanges.len().div_ceil(2);
         self.exchanges.drain(..older);
+        older > 0
     }
 
     /// Shows a measured program from now on, if it is faster than the one that is shown.
@@ -366,6 +381,20 @@ mod tests {
     }
 
     #[test]
+    fn nobody_is_told_to_find_programs_where_none_are_found() {
+        let talk = conversation();
+        assert!(talk.prompt(1).contains("FIND") && talk.read("FIND simd\n").is_ok());
+        let talk = talk.without_finding();
+        let prompt = talk.prompt(1);
+        assert!(
+            !prompt.contains("FIND") && prompt.contains("SEARCH"),
+            "{prompt}"
+        );
+        let error = talk.read("FIND simd\n").unwrap_err();
+        assert!(error.contains("has no program"), "{error}");
+    }
+
+    #[test]
     fn questions_about_programs_are_read_where_they_are_answered() {
         let talk = conversation();
         assert!(talk.read("ASSEMBLY").is_err());
@@ -432,6 +461,8 @@ mod tests {
         assert!(prompt.len() < REPEATED + SHOWN, "{}", prompt.len());
         assert!(prompt.contains("answer 39:") && !prompt.contains("answer 0:"));
         assert!(prompt.contains("bytes left out"));
+        while talk.shorten() {}
+        assert!(!talk.prompt(1).contains("answer 39:"));
     }
 
     #[test]

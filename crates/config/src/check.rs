@@ -14,7 +14,7 @@ use crate::grpo::GrpoConfig;
 use crate::job::Job;
 use crate::ppo::PpoConfig;
 use crate::read::{Usage, usage};
-use crate::settings::{GeneratorKind, Hosted, Prompt, Settings};
+use crate::settings::{GeneratorKind, Hosted, Prompt, Settings, TurnPrompt};
 
 pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
     let positive = [
@@ -386,27 +386,40 @@ fn unread_by_ppo(learner: &GrpoConfig) -> Vec<String> {
 }
 
 fn check_learner(settings: &Settings) -> Result<(), Usage> {
-    if settings.turns.most > 1 {
-        let instead = match (settings.algorithm(), settings.advantage.dynamic_sampling) {
-            (Algorithm::Grpo(_), _) => {
-                "the turns of a conversation form no group whose rewards could be compared; set `[ppo]`, or 1"
-            }
-            (Algorithm::Ppo(_), 0) => "",
-            (Algorithm::Ppo(_), _) => {
-                "`advantage.dynamic_sampling` draws further rounds as well; set one of them only"
-            }
-        };
-        if !instead.is_empty() {
-            return Err(usage(format!(
-                "`turns.most` is {}: {instead}",
-                settings.turns.most
-            )));
-        }
-    }
+    check_turns(settings)?;
     match settings.algorithm() {
         Algorithm::Grpo(learner) => check_grpo(settings, learner),
         Algorithm::Ppo(ppo) => check_ppo(settings, ppo),
     }
+}
+
+fn check_turns(settings: &Settings) -> Result<(), Usage> {
+    let (turns, advantage) = (&settings.turns, &settings.advantage);
+    let is_agent = turns.prompt == TurnPrompt::Agent;
+    if turns.most > 1 && advantage.dynamic_sampling > 0 {
+        return Err(usage(format!(
+            "`turns.most` is {}: `advantage.dynamic_sampling` draws further rounds as well; set one of them only",
+            turns.most
+        )));
+    }
+    if is_agent && settings.generator.prompt != Prompt::Full {
+        return Err(usage(
+            "`turns.prompt` is \"agent\", whose prompts only a chat model reads; set `generator.prompt = \"full\"`, or `turns.prompt = \"brief\"`",
+        ));
+    }
+    if is_agent && settings.sqd.repair_share > 0.0 {
+        return Err(usage(format!(
+            "`sqd.repair_share` is {}, and with `turns.prompt = \"agent\"` no conversation begins with another one's answer; set it to 0",
+            settings.sqd.repair_share
+        )));
+    }
+    if (turns.most > 1 || is_agent) && advantage.self_imitation > 0.0 {
+        return Err(usage(format!(
+            "`advantage.self_imitation` is {}, and an answer in a conversation answers no other prompt; set it to 0",
+            advantage.self_imitation
+        )));
+    }
+    Ok(())
 }
 
 fn check_ppo(settings: &Settings, ppo: &PpoConfig) -> Result<(), Usage> {

@@ -59,7 +59,7 @@ pub use read::{Usage, load, parse, read, read_text};
 pub use reference::Reference;
 pub use settings::{
     Advantage, Evaluate, FlatGroups, Generator, GeneratorKind, Hosted, Overlong, Prompt, Settings,
-    Standard, Start, Turns,
+    Standard, Start, TurnPrompt, Turns,
 };
 pub use sft::{Labels, SftConfig};
 pub use training::{Shared, Training};

@@ -44,6 +44,52 @@ pub fn first_and_best(rewards: &[Option<f64>], first: f64) -> Option<f64> {
     Some(weight * first + (1.0 - weight) * best)
 }
 
+/// The standard errors of the returns of [`discounted`] from those of the rewards, which are independent of each other:
+/// √Σ_{j≥i} γ^(2(j−i)) s_j². One for each turn; that of a turn without a reward is 0. A missing or non-finite standard
+/// error counts as 0.
+pub fn discounted_se(rewards: &[Option<f64>], errors: &[f64], discount: f64) -> Vec<f64> {
+    let squares: Vec<Option<f64>> = rewards
+        .iter()
+        .enumerate()
+        .map(|(turn, reward)| {
+            reward.filter(|r| r.is_finite())?;
+            Some(error_of(errors, turn).powi(2))
+        })
+        .collect();
+    let summed = discounted(&squares, share(discount).powi(2));
+    let roots = summed.into_iter().map(|sum| sum.unwrap_or(0.0).sqrt());
+    roots.collect()
+}
+
+/// The standard error of the return of [`first_and_best`], with the best turn taken as known: that of the first turn where
+/// the first turn is the best, else √((α s_first)² + ((1−α) s_best)²). 0 if no turn has a reward.
+pub fn first_and_best_se(rewards: &[Option<f64>], errors: &[f64], first: f64) -> f64 {
+    let weight = share(first);
+    let mut turns = rewards
+        .iter()
+        .enumerate()
+        .filter_map(|(turn, reward)| Some((turn, reward.filter(|r| r.is_finite())?)));
+    let Some(begun) = turns.next() else {
+        return 0.0;
+    };
+    // The first of several equal ones.
+    let best = turns.fold(begun, |best, turn| match turn.1 > best.1 {
+        true => turn,
+        false => best,
+    });
+    let (of_first, of_best) = (error_of(errors, begun.0), error_of(errors, best.0));
+    match best.0 == begun.0 {
+        true => of_first,
+        false => (weight * of_first).hypot((1.0 - weight) * of_best),
+    }
+}
+
+/// The standard error of a turn's reward.
+fn error_of(errors: &[f64], turn: usize) -> f64 {
+    let error = errors.get(turn).copied();
+    error.filter(|s| s.is_finite()).unwrap_or(0.0)
+}
+
 /// The number clamped to 0 to 1; NaN gives 0.
 fn share(number: f64) -> f64 {
     if number.is_nan() {

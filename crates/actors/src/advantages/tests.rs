@@ -200,6 +200,46 @@ fn a_turn_of_a_conversation_has_a_share_of_what_follows() {
 }
 
 #[test]
+fn grpo_compares_a_turn_with_that_turn_of_other_conversations() {
+    let mut settings = Settings {
+        reward: Reward::Ladder(Ladder::scaled()),
+        ..Settings::default()
+    };
+    settings.advantage.kind = flopsmith_reward::AdvantageKind::MeanStd;
+    settings.advantage.scale = flopsmith_reward::Scale::None;
+    settings.turns.most = 2;
+    settings.turns.discount = 0.5;
+    // Two conversations of a group that begin with the same failure, and each second answer in a group of its own.
+    let told = |settings: &Settings, second: [Verdict; 2]| {
+        let mut groups = group(1, vec![wrong(), wrong()]);
+        for (n, verdict) in second.into_iter().enumerate() {
+            let mut next = group(1, vec![verdict]);
+            let first = groups[0][n].outcome.candidate.id.clone();
+            next[0][0].outcome.candidate.follows = Some(first);
+            next[0][0].outcome.candidate.id = candidate(1, 1 + n as u32, 0).id;
+            groups.extend(next);
+        }
+        let bests = &mut StageBests::default();
+        let answers = &mut BestAnswers::default();
+        let (advantaged, metrics) = with_advantages(groups, settings, Some(50.0), bests, answers);
+        (advantages(&advantaged), metrics.flat_groups)
+    };
+    let second = || [measured(40.0, 0.8), wrong()];
+    let (found, flat) = told(&settings, second());
+    // The first answers differ by half of what followed, and the second ones by all of it.
+    let gap = found[2];
+    assert!(gap > 0.1, "{found:?}");
+    let wanted = [0.5 * gap, -0.5 * gap, gap, -gap];
+    let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-9;
+    assert!(found.iter().zip(&wanted).all(near), "{found:?}");
+    assert_eq!(flat, 0.0);
+    // No answer is left out for being alone in the group that its task names.
+    settings.advantage.flat_groups = FlatGroups::LeaveOut;
+    assert_eq!(told(&settings, second()).0, found);
+    assert_eq!(told(&settings, [wrong(), wrong()]), (Vec::new(), 1.0));
+}
+
+#[test]
 fn a_flat_group_that_is_left_out_is_in_no_mean_and_still_sets_the_best() {
     let mut settings = Settings::default();
     settings.advantage.imitation = 0.5;

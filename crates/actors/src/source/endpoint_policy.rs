@@ -14,7 +14,7 @@ use flopsmith_protocol::{
 
 use super::draws::Draws;
 use super::endpoint::client;
-use super::reading::{Reading, failed, seed_of};
+use super::reading::{Asked, Reading, failed, seed_of};
 use super::silence::Silence;
 use crate::answer::{Answers, Source, problem_of};
 use crate::error::Error;
@@ -97,7 +97,8 @@ impl EndpointPolicySource {
             Arc::new(tokenizer),
             config.max_position_embeddings,
             generator,
-        );
+        )
+        .conversing(&context.settings.turns);
         Ok(Self {
             client,
             name,
@@ -323,11 +324,15 @@ impl Source for EndpointPolicySource {
                 continue;
             }
             let problem = problem_of(problems, task)?;
-            let (prompt, sampling) = self.reading.prompt(problem, task)?;
+            let Asked {
+                ids,
+                sampling,
+                form,
+            } = self.reading.prompt(problem, task)?;
             let of_task = OpenTask {
                 task: at,
-                language: problem.language,
-                prompt,
+                form,
+                prompt: ids,
             };
             for sample in 0..task.group_size {
                 if let Some(kept) = self.draws.get(&task.id, sample, version) {

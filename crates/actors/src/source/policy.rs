@@ -11,11 +11,11 @@ use flopsmith_store::Store;
 use rand::{RngCore as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use super::reading::{Reading, failed, seed_of};
+use super::reading::{Asked, Reading, failed, seed_of};
 use crate::answer::{Answer, Answers, Sampled, Source, problem_of};
 use crate::error::Error;
 use crate::memory;
-use flopsmith_config::Generator;
+use flopsmith_config::{Generator, Turns};
 
 /// Samples programs from a policy that lives on a thread of its own.
 pub struct PolicySource {
@@ -103,6 +103,15 @@ impl PolicySource {
             version: None,
         }
     }
+
+    /// The same source, with conversations as these settings say.
+    #[must_use]
+    pub fn conversing(self, turns: &Turns) -> Self {
+        Self {
+            reading: self.reading.conversing(turns),
+            ..self
+        }
+    }
 }
 
 impl PolicySource {
@@ -168,16 +177,16 @@ impl Source for PolicySource {
         ended: &Answers,
     ) -> Result<(), Error> {
         let mut requests = Vec::new();
-        let mut languages = Vec::new();
-        // For each request the number of its prompt's tokens; those behind begin the answer.
+        let mut forms = Vec::new();
+        // For each request the number of its prompt's tokens, and the place of its form; tokens behind begin the answer.
         let mut prompts = Vec::new();
         for task in tasks {
             let problem = problem_of(problems, task)?;
-            languages.extend(std::iter::repeat_n(
-                problem.language,
-                task.group_size as usize,
-            ));
-            let (ids, sampling) = self.reading.prompt(problem, task)?;
+            let Asked {
+                ids,
+                sampling,
+                form,
+            } = self.reading.prompt(problem, task)?;
             for sample in 0..task.group_size {
                 let seed = seed_of(task, sample);
                 let begun = self.beginning(problem, task, sample, seed)?;
@@ -185,7 +194,7 @@ impl Source for PolicySource {
                 let begun = begun.unwrap_or_default();
                 // A sample that mutates an elite departs from it before the policy goes on.
                 let explores = task.explores(sample) && begun.is_empty();
-                prompts.push(ids.len());
+                prompts.push((ids.len(), forms.len()));
                 requests.push(Request {
                     prompt: [ids.as_slice(), &begun].concat(),
                     seed,
@@ -204,17 +213,15 @@ impl Source for PolicySource {
                     }),
                 });
             }
+            forms.push(form);
         }
         let sampled = self.handle.sample(requests.clone()).await;
         let sampled = sampled.map_err(|error| match error.is_out_of_memory() {
             true => too_much(&error, tasks.len(), &requests),
             false => failed(error),
         })?;
-        let mut answers = requests
-            .into_iter()
-            .zip(sampled.samples)
-            .zip(prompts.into_iter().zip(languages))
-            .map(|((request, sample), (behind_prompt, language))| {
+        let mut answers = requests.into_iter().zip(sampled.samples).zip(prompts).map(
+            |((request, sample), (behind_prompt, form))| {
                 let (prompt, begun) = request.prompt.split_at(behind_prompt);
                 let tokens = [begun, &sample.tokens].concat();
                 // No policy drew the beginning. No loss reads these, because exploration samples belong to no group.
@@ -225,8 +232,9 @@ impl Source for PolicySource {
                     logprobs,
                     finished: sample.finished,
                 };
-                self.reading.answer(sampled, language)
-            });
+                self.reading.answer(sampled, &forms[form])
+            },
+        );
         let mut groups = Vec::with_capacity(tasks.len());
         for task in tasks {
             let group: Result<Vec<Answer>, Error> =

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use flopsmith_config::Generator;
+use flopsmith_agent::conversation::{Conversation, Shown, Wanted};
+use flopsmith_config::{Generator, TurnPrompt, Turns};
 use flopsmith_policy::chat::Message;
 use flopsmith_policy::{Stops, Tokenizer};
 use flopsmith_problem::{Language, Problem, prompt};
-use flopsmith_protocol::{EliteHint, Exchange, RawAnswer, Sampling, Task};
+use flopsmith_protocol::{EliteHint, Exchange, Purpose, RawAnswer, Sampling, Task};
 
 use crate::answer::{Answer, Sampled};
 use crate::error::Error;
@@ -18,6 +19,23 @@ pub(super) struct Reading {
     pub(super) stops: Option<Arc<Stops>>,
     /// Positions of the model: the most tokens of a prompt and its answer.
     positions: i64,
+    turns: Turns,
+}
+
+/// A task as it is asked.
+pub(super) struct Asked {
+    /// The tokens before an answer.
+    pub(super) ids: Vec<u32>,
+    /// The sampling of an answer.
+    pub(super) sampling: Sampling,
+    pub(super) form: Form,
+}
+
+/// How the program of an answer is found.
+pub(super) struct Form {
+    language: Language,
+    /// What the answer may change, with the prompts of an agent.
+    conversation: Option<Conversation>,
 }
 
 impl Reading {
@@ -28,30 +46,29 @@ impl Reading {
             style: settings.prompt.style(),
             stops: (!settings.stop.is_empty()).then(|| Arc::new(stops)),
             positions,
+            turns: Turns::default(),
         }
     }
 
-    /// The tokens before an answer to a task: the prompt, and what was said since. A program to build on is left out where
-    /// the prompt with it leaves no room for an answer. Of a conversation that leaves none, the oldest answers are left
-    /// out. Gives the sampling of the answer, too.
-    ///
-    /// The turns of a conversation do not decide about the program, so all of them begin with the same prompt.
+    /// The same, with conversations as these settings say.
+    pub(super) fn conversing(self, turns: &Turns) -> Self {
+        Self {
+            turns: turns.clone(),
+            ..self
+        }
+    }
+
+    /// A task as it is asked: the prompt, and what was said since.
     ///
     /// Prompts of fresh nests have any length. An answer to a long one has less room than others, and one that does not
     /// fit the model at all is answered without its beginning, which gives no right program.
-    pub(super) fn prompt(
-        &self,
-        problem: &Problem,
-        task: &Task,
-    ) -> Result<(Vec<u32>, Sampling), Error> {
+    pub(super) fn prompt(&self, problem: &Problem, task: &Task) -> Result<Asked, Error> {
         let room = self.positions - i64::from(task.sampling.max_tokens);
-        let text = self.text(problem, task, room)?;
-        let mut history = task.history.as_slice();
-        let mut ids = loop {
-            let ids = self.encode(&text, history, problem)?;
-            match history.split_first() {
-                Some((_, newer)) if ids.len() as i64 > room => history = newer,
-                _ => break ids,
+        let (mut ids, conversation) = match self.turns.prompt {
+            TurnPrompt::Brief => (self.followed(problem, task, room)?, None),
+            TurnPrompt::Agent => {
+                let (ids, conversation) = self.conversation(problem, task, room)?;
+                (ids, Some(conversation))
             }
         };
         let most = usize::try_from(self.positions - 1).unwrap_or(usize::MAX);
@@ -61,7 +78,82 @@ impl Reading {
             max_tokens: task.sampling.max_tokens.min(room),
             ..task.sampling.clone()
         };
-        Ok((ids, sampling))
+        let form = Form {
+            language: problem.language,
+            conversation,
+        };
+        Ok(Asked {
+            ids,
+            sampling,
+            form,
+        })
+    }
+
+    /// The prompt and the turns since, `room` tokens at most. A program to build on is left out where the prompt with it
+    /// leaves no room for an answer. Of a conversation that leaves none, the oldest answers are left out.
+    ///
+    /// The turns of a conversation do not decide about the program, so all of them begin with the same prompt.
+    fn followed(&self, problem: &Problem, task: &Task, room: i64) -> Result<Vec<u32>, Error> {
+        let text = self.text(problem, task, room)?;
+        let mut history = task.history.as_slice();
+        loop {
+            let ids = self.encode(&text, history, problem)?;
+            match history.split_first() {
+                Some((_, newer)) if ids.len() as i64 > room => history = newer,
+                _ => return Ok(ids),
+            }
+        }
+    }
+
+    /// The conversation of a task as an agent has it, about the program to build on, and its prompt, which has `room` tokens
+    /// at most: first the older turns make way, then that program.
+    fn conversation(
+        &self,
+        problem: &Problem,
+        task: &Task,
+        room: i64,
+    ) -> Result<(Vec<u32>, Conversation), Error> {
+        let head = flopsmith_nest::prompt::render(problem, task.permitted, None, self.style);
+        let head = head.map_err(failed)?;
+        let about = |elite: Option<&EliteHint>| {
+            let shown = elite.map(|elite| Shown {
+                source: elite.source.clone(),
+                gflops: Some(elite.gflops),
+            });
+            let documents = Arc::default();
+            let begun = Conversation::new(head.clone(), problem.language, shown, documents);
+            let mut conversation = begun.without_finding();
+            for Exchange { answer, result } in &task.history {
+                let answer = match answer.is_empty() {
+                    true => "(It had no program.)".to_owned(),
+                    false => prompt::answer(answer, Some(problem.language.fence())),
+                };
+                conversation.note(&answer, result);
+            }
+            conversation
+        };
+        // An evaluation has one turn.
+        let turns = match task.purpose {
+            Purpose::Train => self.turns.most,
+            _ => 1,
+        };
+        let said = u32::try_from(task.history.len()).unwrap_or(u32::MAX);
+        let left = turns.saturating_sub(said).max(1);
+        let mut elite = task.elite.as_ref();
+        let mut conversation = about(elite);
+        loop {
+            let ids = self.encode(&conversation.prompt(left), &[], problem)?;
+            if ids.len() as i64 <= room {
+                return Ok((ids, conversation));
+            }
+            if conversation.shorten() {
+                continue;
+            }
+            if elite.take().is_none() {
+                return Ok((ids, conversation));
+            }
+            conversation = about(None);
+        }
     }
 
     /// The prompt of a task, with its program to build on if the prompt then has `room` tokens at most.
@@ -99,20 +191,34 @@ impl Reading {
         ids.map_err(failed)
     }
 
-    /// The program in sampled tokens.
-    pub(super) fn answer(&self, sampled: Sampled, language: Language) -> Result<Answer, Error> {
+    /// The program in sampled tokens: with the prompts of an agent also the shown program with the changes of the answer.
+    pub(super) fn answer(&self, sampled: Sampled, form: &Form) -> Result<Answer, Error> {
         let whole = self.tokenizer.decode(&sampled.tokens).map_err(failed)?;
         let text = self
             .stops
             .as_ref()
             .map_or(whole.as_str(), |s| s.cut(&whole));
-        let found = prompt::extract(text, self.style, language);
-        // The raw answer includes the stop that ended it, because the stop may be the reason that no program is left.
-        let raw = found
-            .is_none()
-            .then(|| RawAnswer::of(&whole, sampled.finished));
+        let found = match &form.conversation {
+            None => prompt::extract(text, self.style, form.language).ok_or_else(String::new),
+            Some(conversation) => match conversation.read(text) {
+                Ok(Wanted::Program(program)) => Ok(program),
+                Ok(_) => Err(String::new()),
+                Err(fault) => Err(fault),
+            },
+        };
+        let (source, raw) = match found {
+            Ok(program) => (program, None),
+            Err(fault) => {
+                // With the stop that ended it, because the stop may be the reason that no program is left.
+                let mut raw = RawAnswer::of(&whole, sampled.finished);
+                if !fault.is_empty() {
+                    raw.text = format!("{fault}:\n{}", raw.text);
+                }
+                (String::new(), Some(raw))
+            }
+        };
         Ok(Answer {
-            source: found.unwrap_or_default(),
+            source,
             raw,
             sampled: Some(sampled),
             parent: None,
@@ -128,4 +234,138 @@ pub(super) fn seed_of(task: &Task, sample: u32) -> u64 {
 
 pub(super) fn failed(error: impl std::error::Error) -> Error {
     Error::Generator(crate::supervisor::words(&error))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use flopsmith_config::Prompt;
+    use flopsmith_protocol::TechniqueSet;
+    use flopsmith_test_support::task;
+
+    use super::*;
+
+    const PROGRAM: &str = "int a;\nint b;\n";
+
+    fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    }
+
+    /// A run with conversations of three turns as an agent has them, for a model with so many positions.
+    fn reading(positions: i64) -> Reading {
+        let tokenizer = Tokenizer::load(&root().join("models/starter")).unwrap();
+        let settings = Generator {
+            prompt: Prompt::Full,
+            ..Generator::default()
+        };
+        let turns = Turns {
+            most: 3,
+            prompt: TurnPrompt::Agent,
+            ..Turns::default()
+        };
+        Reading::new(Arc::new(tokenizer), positions, &settings).conversing(&turns)
+    }
+
+    fn problem() -> Problem {
+        Problem::load(&root().join("problems/dgemm")).unwrap()
+    }
+
+    /// The second turn of a conversation.
+    fn second() -> Task {
+        let mut task = task(1, 0);
+        task.purpose = Purpose::Train;
+        task.sampling.max_tokens = 64;
+        task.elite = Some(EliteHint {
+            techniques: TechniqueSet::EMPTY,
+            source: PROGRAM.to_owned(),
+            gflops: 2.5,
+        });
+        task.history = vec![Exchange {
+            answer: PROGRAM.to_owned(),
+            result: "It is right.".to_owned(),
+        }];
+        task
+    }
+
+    fn answer(reading: &Reading, form: &Form, text: &str) -> Answer {
+        let sampled = Sampled {
+            prompt: vec![1],
+            tokens: reading.tokenizer.encode(text).unwrap(),
+            logprobs: Vec::new(),
+            finished: true,
+        };
+        reading.answer(sampled, form).unwrap()
+    }
+
+    #[test]
+    fn an_answer_with_changes_is_the_shown_program_with_them() {
+        let (reading, problem) = (reading(100_000), problem());
+        let task = second();
+        let Asked { ids, form, .. } = reading.prompt(&problem, &task).unwrap();
+        let prompt = reading.tokenizer.decode(&ids).unwrap();
+        for part in [
+            "(2.500 GFLOPS)",
+            "```c\nint a;\nint b;\n```",
+            "## Its result\n\nIt is right.",
+            "2 more can be evaluated",
+            "<<<<<<< SEARCH",
+        ] {
+            assert!(prompt.contains(part), "{part}: {prompt}");
+        }
+        assert!(!prompt.contains("FIND"), "{prompt}");
+
+        let change = "Faster:\n<<<<<<< SEARCH\nint b;\n=======\nint c;\n>>>>>>> REPLACE\n";
+        let changed = answer(&reading, &form, change);
+        assert_eq!(changed.source, "int a;\nint c;\n");
+        // What is trained on are the tokens of the changes.
+        let tokens = changed.sampled.unwrap().tokens;
+        assert_eq!(reading.tokenizer.decode(&tokens).unwrap(), change);
+        let whole = answer(&reading, &form, "```c\nint d;\n```\n");
+        assert_eq!((whole.source.as_str(), whole.raw), ("int d;\n", None));
+        let misfit = change.replace("int b;", "int x;");
+        for (none, why) in [
+            (misfit.as_str(), "no line is `int x;`"),
+            ("FIND simd\n", "the answer has no program"),
+        ] {
+            let found = answer(&reading, &form, none);
+            // The next turn is told the fault and the answer.
+            let said = found.raw.unwrap().text;
+            assert!(said.contains(why) && said.ends_with(none), "{said}");
+            assert_eq!(found.source, "");
+        }
+        // Without a program there is nothing to change.
+        let alone = Task {
+            elite: None,
+            history: Vec::new(),
+            ..task
+        };
+        let form = reading.prompt(&problem, &alone).unwrap().form;
+        assert_eq!(answer(&reading, &form, change).source, "");
+    }
+
+    #[test]
+    fn older_turns_make_way_before_the_program_of_a_conversation() {
+        let problem = problem();
+        let mut task = second();
+        let tokens = |reading: &Reading, task: &Task| {
+            let asked = reading.prompt(&problem, task).unwrap();
+            let text = reading.tokenizer.decode(&asked.ids).unwrap();
+            (asked.ids.len() as i64, text)
+        };
+        let mut alone = task.clone();
+        alone.history = Vec::new();
+        let (length, _) = tokens(&reading(100_000), &alone);
+        let mut bare = alone.clone();
+        bare.elite = None;
+        let (shortest, _) = tokens(&reading(100_000), &bare);
+        assert!(shortest < length);
+        task.history[0].result = "It is slow. ".repeat(400);
+        let room = i64::from(task.sampling.max_tokens);
+        let (_, shown) = tokens(&reading(length + room), &task);
+        assert!(shown.contains("int b;") && !shown.contains("It is slow."));
+        let (_, neither) = tokens(&reading(shortest + room), &task);
+        assert!(!neither.contains("int b;") && !neither.contains("It is slow."));
+    }
 }

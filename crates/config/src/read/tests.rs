@@ -1,6 +1,8 @@
 use super::*;
 use crate::check::{check_training, warnings};
 use crate::dtype::Dtype;
+use crate::recipe::Returns;
+use crate::settings::{TurnPrompt, Turns};
 
 #[test]
 fn a_misspelt_key_is_shown_with_its_line_and_the_right_name() {
@@ -439,6 +441,27 @@ fn training_is_refused_what_only_a_search_may_have() {
     trained(ahead).expect("the divergence of the step alone");
     trained("[generator]\nsteps_ahead = 1\n[learner]\ndtype = \"bfloat16\"\nminibatches = 2\ntarget_kl = 0.01\n")
         .expect("half precision is corrected");
+    let turns = "[turns]\nmost = 4\nprompt = \"agent\"\nreturns = \"first_and_best\"\nfirst = 0.5\n[generator]\nprompt = \"full\"\n";
+    for algorithm in ["", "[ppo]\n"] {
+        let told = trained(&format!("{turns}{algorithm}")).expect("conversations");
+        let wanted = Turns {
+            most: 4,
+            prompt: TurnPrompt::Agent,
+            returns: Returns::FirstAndBest,
+            first: 0.5,
+            ..Turns::default()
+        };
+        assert_eq!(
+            (told.turns, told.ppo.is_some()),
+            (wanted, !algorithm.is_empty())
+        );
+    }
+    let usual = trained("").expect("the defaults").turns;
+    assert_eq!((usual.most, usual.prompt), (1, TurnPrompt::Brief));
+    assert_eq!(
+        (usual.returns, usual.discount, usual.first),
+        (Returns::Discounted, 0.4, 0.75)
+    );
     for (text, parts) in [
         (
             "[generator]\nkind = \"schedule\"\n",
@@ -460,7 +483,18 @@ fn training_is_refused_what_only_a_search_may_have() {
             "[start]\nsource = \"int x;\"\n",
             ["`start`", "flopsmith search --start"],
         ),
-        ("[turns]\nmost = 2\n", ["`turns.most` is 2", "set `[ppo]`"]),
+        (
+            "[turns]\nmost = 2\n[advantage]\nself_imitation = 0.5\n",
+            ["`advantage.self_imitation` is 0.5", "set it to 0"],
+        ),
+        (
+            "[turns]\nprompt = \"agent\"\n[generator]\nprompt = \"compact\"\n",
+            ["`turns.prompt`", "`generator.prompt = \"full\"`"],
+        ),
+        (
+            "[turns]\nprompt = \"agent\"\n[generator]\nprompt = \"full\"\n[sqd]\nrepair_share = 0.5\n",
+            ["`sqd.repair_share` is 0.5", "set it to 0"],
+        ),
         (
             "[ppo]\n[turns]\nmost = 2\n[advantage]\ndynamic_sampling = 1\n",
             ["`turns.most` is 2", "advantage.dynamic_sampling"],

@@ -176,8 +176,18 @@ fn settings(args: &Search) -> Result<Settings> {
     if args.staged {
         stage(&mut told);
     }
-    let text = toml::to_string(&told)?;
-    let mut settings = flopsmith_config::parse(&text, "the settings of the search", &args.run.set)?;
+    let read = |told: &Settings| -> Result<Settings> {
+        let text = toml::to_string(told)?;
+        let settings = flopsmith_config::parse(&text, "the settings of the search", &args.run.set)?;
+        Ok(settings)
+    };
+    let mut settings = read(&told)?;
+    if args.agent {
+        // A cell has a place for each island, however many the user wants.
+        told.generator.agent.islands = settings.generator.agent.islands;
+        improve(&mut told);
+        settings = read(&told)?;
+    }
     if args.evaluations > 0 {
         let steps = args.evaluations.div_ceil(per_step(&settings));
         settings.max_steps = least(settings.max_steps, steps);
@@ -501,6 +511,16 @@ mod tests {
         assert_eq!(settings.generator.kind, GeneratorKind::Agent);
         assert_eq!((settings.tasks, settings.group_size), (4, 4));
         assert_eq!(settings.max_steps, 19);
+        let places = |set: &[&str]| {
+            let sets = set.iter().flat_map(|set| ["--set", *set]);
+            told(&std::iter::once("--agent").chain(sets).collect::<Vec<_>>())
+                .sqd
+                .elites_per_cell
+        };
+        assert_eq!(places(&[]), 4);
+        assert_eq!(places(&["generator.agent.islands=9"]), 9);
+        let both = ["generator.agent.islands=9", "sqd.elites_per_cell=2"];
+        assert_eq!(places(&both), 2);
         let asked = ["--agent", "--endpoint", "http://127.0.0.1:1/v1#m"];
         let settings = told(&asked);
         assert_eq!(settings.generator.kind, GeneratorKind::Agent);

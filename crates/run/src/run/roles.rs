@@ -328,12 +328,10 @@ async fn policy_source(context: &Arc<Context>) -> Result<Box<dyn Source>, flopsm
         false => failed(&error),
     })?;
     let tokenizer = Arc::clone(handle.tokenizer());
-    Ok(Box::new(PolicySource::new(
-        handle,
-        tokenizer,
-        context.host.store.clone(),
-        &context.settings.generator,
-    )))
+    let settings = &context.settings;
+    let store = context.host.store.clone();
+    let source = PolicySource::new(handle, tokenizer, store, &settings.generator);
+    Ok(Box::new(source.conversing(&settings.turns)))
 }
 
 #[cfg(not(feature = "torch"))]

@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use flopsmith_agent::edit;
+use flopsmith_agent::results::evaluated;
 use flopsmith_archive::Sqd;
 use flopsmith_archive::mix::{apportion, score};
+use flopsmith_config::TurnPrompt;
 use flopsmith_generator::measured::exercises::{Feedback, follow_up};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    CandidateId, Exchange, GroupId, Outcome, PolicyVersion, ProblemId, Purpose, Sampling, Task,
-    TaskId,
+    CandidateId, EliteHint, Exchange, GroupId, Measurement, Outcome, PolicyVersion, ProblemId,
+    Purpose, Sampling, Task, TaskId,
 };
 use tracing::Instrument;
 
@@ -124,7 +127,12 @@ impl Archive {
                     self.refresh(work, step, purpose, round)?;
                     self.plan(work, step, purpose, round)?
                 }
-                _ => next_turns(work.arrived.values(), &work.saved.tasks, round),
+                _ => next_turns(
+                    work.arrived.values(),
+                    &work.saved.tasks,
+                    round,
+                    settings.turns.prompt,
+                ),
             };
             tracing::info!(
                 step,
@@ -366,12 +374,13 @@ fn next_turns<'a>(
     outcomes: impl Iterator<Item = &'a Outcome>,
     tasks: &[Task],
     round: Round,
+    prompt: TurnPrompt,
 ) -> Vec<Task> {
     let followed: BTreeSet<&CandidateId> =
         tasks.iter().filter_map(|t| t.follows.as_ref()).collect();
     let known: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, task)).collect();
     let mut open: Vec<&Outcome> = outcomes
-        .filter(|outcome| goes_on(outcome) && !followed.contains(&outcome.candidate.id))
+        .filter(|outcome| goes_on(outcome, prompt) && !followed.contains(&outcome.candidate.id))
         .collect();
     open.sort_by_key(|outcome| (outcome.candidate.task.group(), outcome.candidate.sample));
     open.into_iter()
@@ -379,10 +388,11 @@ fn next_turns<'a>(
         .filter_map(|(outcome, number)| {
             let before = *known.get(&outcome.candidate.task)?;
             let id = TaskId::of(&before.run, before.step, number);
+            let (result, elite) = told(before.elite.as_ref(), outcome, prompt);
             let mut history = before.history.clone();
             history.push(Exchange {
                 answer: outcome.source.clone(),
-                result: follow_up(Feedback::of(&outcome.verdict)),
+                result,
             });
             Some(Task {
                 group: GroupId::of(&id),
@@ -396,6 +406,7 @@ fn next_turns<'a>(
                     .wrapping_mul(0x9e37_79b9_7f4a_7c15)
                     .wrapping_add(u64::from(outcome.candidate.sample) + 1),
                 history,
+                elite,
                 follows: Some(outcome.candidate.id.clone()),
                 ..before.clone()
             })
@@ -403,10 +414,41 @@ fn next_turns<'a>(
         .collect()
 }
 
+/// Equal lines around a change that a policy is told of.
+const AROUND: usize = 2;
+
+/// The result of an answer in words, and the program that the next prompt of its conversation shows: with the prompts of an
+/// agent the fastest one so far, else the one with which the conversation began.
+fn told(
+    shown: Option<&EliteHint>,
+    outcome: &Outcome,
+    prompt: TurnPrompt,
+) -> (String, Option<EliteHint>) {
+    if prompt == TurnPrompt::Brief {
+        return (follow_up(Feedback::of(&outcome.verdict)), shown.cloned());
+    }
+    let program = shown.filter(|_| !outcome.source.is_empty());
+    let difference = program.map_or_else(String::new, |shown| {
+        edit::difference(&shown.source, &outcome.source, AROUND)
+    });
+    let gflops = outcome.verdict.measurement();
+    let gflops = gflops.map(Measurement::known_gflops);
+    let faster = gflops.filter(|gflops| shown.is_none_or(|shown| *gflops > shown.gflops));
+    let fastest = faster.map(|gflops| EliteHint {
+        techniques: outcome.techniques.unwrap_or_default(),
+        source: outcome.source.clone(),
+        gflops,
+    });
+    (
+        evaluated(&outcome.verdict, &difference),
+        fastest.or_else(|| shown.cloned()),
+    )
+}
+
 #[cfg(test)]
 mod tests {
-    use flopsmith_protocol::CandidateRef;
-    use flopsmith_test_support::{Measured, candidate, measured, outcome, task, wrong};
+    use flopsmith_protocol::{CandidateFault, CandidateRef};
+    use flopsmith_test_support::{Measured, candidate, measured, outcome, rejected, task, wrong};
 
     use super::*;
     use proptest::prelude::*;
@@ -458,7 +500,7 @@ mod tests {
             to: 3,
         };
         let mut tasks = vec![first];
-        let second = next_turns(outcomes.iter(), &tasks, round);
+        let second = next_turns(outcomes.iter(), &tasks, round, TurnPrompt::Brief);
         assert_eq!(second.len(), 2);
         let follows: Vec<_> = second.iter().map(|t| t.follows.clone()).collect();
         let ids = [&outcomes[1], &outcomes[0]].map(|o| Some(o.candidate.id.clone()));
@@ -492,10 +534,74 @@ mod tests {
             from: 3,
             to: 4,
         };
-        let third = next_turns(all.iter(), &tasks, round);
+        let third = next_turns(all.iter(), &tasks, round, TurnPrompt::Brief);
         assert_eq!(third.len(), 1);
         assert_eq!(third[0].history.len(), 2);
         assert_eq!(third[0].history[0], second[0].history[0]);
+    }
+
+    #[test]
+    fn an_agents_conversation_is_about_its_fastest_program() {
+        let first = Task {
+            group_size: 1,
+            elite: None,
+            ..task(1, 0)
+        };
+        let mut tasks = vec![first];
+        let mut outcomes = Vec::new();
+        let programs = [
+            ("int a;\nint b;\n", measured(10.0)),
+            ("int a;\nint wrong;\n", wrong()),
+            ("", rejected(CandidateFault::Format)),
+            ("int slow;\n", measured(5.0)),
+            ("int a;\nint fast;\n", measured(20.0)),
+        ];
+        for (number, (source, verdict)) in (0u32..).zip(programs) {
+            let last = tasks[number as usize].clone();
+            let answer = CandidateRef {
+                task: last.id.clone(),
+                id: CandidateId::of(&last.id, 0),
+                ..candidate(1, number, 0)
+            };
+            let mut said = outcome(answer, verdict);
+            said.source = source.to_owned();
+            outcomes.push(said);
+            let round = Round {
+                number: number + 1,
+                from: number + 1,
+                to: number + 2,
+            };
+            tasks.extend(next_turns(
+                outcomes.iter(),
+                &tasks,
+                round,
+                TurnPrompt::Agent,
+            ));
+        }
+        let shown: Vec<(&str, f64)> = tasks[1..]
+            .iter()
+            .filter_map(|task| task.elite.as_ref())
+            .map(|elite| (elite.source.as_str(), elite.gflops))
+            .collect();
+        let (begun, fast) = ("int a;\nint b;\n", "int a;\nint fast;\n");
+        let earlier = [(begun, 10.0); 4];
+        assert_eq!(shown, [&earlier[..], &[(fast, 20.0)]].concat());
+        let results: Vec<&str> = tasks[5]
+            .history
+            .iter()
+            .map(|said| said.result.as_str())
+            .collect();
+        assert!(
+            results[0].contains("% of the machine's peak") && !results[0].contains("differs"),
+            "{results:?}"
+        );
+        assert!(
+            results[1].contains("refused (wrong_result)")
+                && results[1].contains("-int b;\n+int wrong;"),
+            "{results:?}"
+        );
+        assert!(!results[2].contains("differs"), "{results:?}");
+        assert!(results[4].contains("-int b;\n+int fast;"), "{results:?}");
     }
 
     proptest! {

@@ -4,20 +4,19 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use flopsmith_endpoint::{Draw, Drawn, Error as Refusal, Reason};
-use flopsmith_problem::Language;
 use flopsmith_protocol::{PolicyVersion, Task};
 
 use crate::answer::{Answer, Answers, Sampled};
 use crate::error::Error;
 use crate::node::Context;
 use crate::source::draws::{Draws, Kept};
-use crate::source::reading::Reading;
+use crate::source::reading::{Form, Reading};
 use crate::supervisor::words;
 
 /// A task whose samples are asked for.
 pub(super) struct OpenTask {
     pub(super) task: usize,
-    pub(super) language: Language,
+    pub(super) form: Form,
     pub(super) prompt: Vec<u32>,
 }
 
@@ -30,7 +29,7 @@ impl OpenTask {
             logprobs: kept.logprobs.clone(),
             finished: kept.finished,
         };
-        reading.answer(sampled, self.language)
+        reading.answer(sampled, &self.form)
     }
 }
 

@@ -7,6 +7,7 @@ that is left out, with the reason: a command that is neither run nor listed is a
 
 import argparse
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -16,21 +17,23 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import docs_commands as tables
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Programs that the tests run. All others change the machine, need a network or have tests of their own: docs_commands.py lists them.
-RUN = {"flopsmith", "curl", "mkdir", "cp"}
+RUN = {"flopsmith", "nats-server", "curl", "mkdir", "cp", "export"}
 # The longest time that a command may take, and a server may take to answer, seconds.
 LIMIT = 600
-# Ports of servers in the pages, each of which becomes a free one.
-PORTS = re.compile(r"(:|--port )(8000|8765|8766|9000)\b")
+# Ports of servers in the pages, each of which becomes a free one, and that of the chat model, which becomes the stand-in's.
+PORTS = re.compile(r"(:|--port |-p )(4222|8000|8765|8766|9000|MODELPORT)\b")
 # Variables that a user's commands have and these must not have: folders of the user, and settings of the program.
 PRIVATE = ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
-KEPT = ("FLOPSMITH_ALLOW_WEAKER_JAIL", "FLOPSMITH_NATS_SERVER")
+KEPT = ("FLOPSMITH_ALLOW_WEAKER_JAIL", "FLOPSMITH_NATS_SERVER", "FLOPSMITH_SKIPPED")
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,8 @@ def shown(root=ROOT):
 def programs(text):
     """The programs that a command starts, without the settings before them."""
     parts = re.split(r"\s(?:&&|\|\|?|;)\s", text)
-    return [re.sub(r"^(?:[A-Z_]+=(?:\$\([^)]*\)|\S*)\s+)*", "", part).split()[0] for part in parts]
+    words = [re.sub(r"^(?:[A-Z_]+=(?:\$\([^)]*\)|\S*)\s+)*", "", part).split()[0] for part in parts]
+    return [word.removeprefix(".flopsmith/bin/") for word in words]
 
 
 def reason(command):
@@ -137,7 +141,7 @@ def mistakes(all_commands):
     found += [f"LEFT_OUT lists twice: {entry}" for entry in sorted(set(entries)) if entries.count(entry) > 1]
     run_texts = {command.text for command in run}
     found += [f"CODES names a command that is not run: {text}" for text in tables.CODES if text not in run_texts]
-    for name, patterns in (("SMALL", [pattern for pattern, _ in tables.SMALL]), ("NEEDS", [pattern for pattern, _ in tables.NEEDS]), ("ENDLESS", [pattern for pattern, _ in tables.ENDLESS])):
+    for name, patterns in (("SMALL", [pattern for pattern, _ in tables.SMALL]), ("NEEDS", [pattern for pattern, _ in tables.NEEDS]), ("ENDLESS", [pattern for pattern, *_ in tables.ENDLESS])):
         found += [f"{name} has a pattern that fits no command that is run: {pattern}" for pattern in patterns if not any(re.search(pattern, text) for text in run_texts)]
     for pages, word, _ in tables.GIVEN:
         if not any(mentions(command, word) for command in run if pages is None or command.page in pages):
@@ -151,20 +155,49 @@ def free_port():
         return place.getsockname()[1]
 
 
+class ChatModel(BaseHTTPRequestHandler):
+    """A stand-in for a chat model: answers every request of chat completions with the same program."""
+
+    program = (ROOT / "problems/dgemm/baseline.c").read_text()
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        text, usage = f"Here it is:\n```c\n{self.program}```\n", {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150}
+        if asked.get("stream"):
+            events = [{"choices": [{"index": 0, "delta": {"content": text}}]}, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, {"choices": [], "usage": usage}]
+            kind, body = "text/event-stream", "".join(f"data: {json.dumps({'model': asked['model']} | event)}\n\n" for event in events) + "data: [DONE]\n\n"
+        else:
+            choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+            kind, body = "application/json", json.dumps({"model": asked["model"], "choices": [choice], "usage": usage})
+        self.send_response(200 if self.path.endswith("/v1/chat/completions") else 404)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body.encode())))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+def chat_model():
+    """Starts the stand-in and returns its port. It ends with this process."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), ChatModel)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.server_port
+
+
 class Page:
     """Runs the commands of a page in a folder of its own."""
 
     def __init__(self, name, folder, root=ROOT, limit=LIMIT):
         self.name, self.folder, self.limit = name, folder, limit
-        self.ports, self.server, self.passed, self.failed = {}, None, 0, 0
+        # Each server with the port that it listens at, or with its process number where the command names none.
+        self.ports, self.servers, self.passed, self.failed = {}, [], 0, 0
         self.environment = {name: value for name, value in os.environ.items()
                             if name not in PRIVATE and (name in KEPT or not name.startswith("FLOPSMITH_"))}
         home = folder / "home"
         home.mkdir(parents=True)
-        self.environment |= tables.SETTINGS | {"HOME": str(home), "PATH": f"{root / 'target/release'}:{os.environ['PATH']}"}
-        broker = root / ".flopsmith/bin/nats-server"
-        if broker.exists():
-            self.environment.setdefault("FLOPSMITH_NATS_SERVER", str(broker))
+        self.environment |= tables.SETTINGS | {"HOME": str(home), "PATH": f"{root / 'target/release'}:{root / '.flopsmith/bin'}:{os.environ['PATH']}"}
         for name in ("problems", "examples"):
             (folder / name).symlink_to(root / name)
         # Trainings write new models beside the shipped ones.
@@ -174,27 +207,43 @@ class Page:
 
     def prepared(self, text):
         """The command with small budgets, free ports, and the newest run in place of NAME."""
-        text = PORTS.sub(lambda port: f"{port[1]}{self.ports.setdefault(port[2], free_port())}", small(text))
+        text = PORTS.sub(lambda found: f"{found[1]}{self.port(found[2])}", small(text))
         runs = [run for run in self.folder.glob("runs/*") if run.is_dir()]
         if "runs/NAME" in text and runs:
             text = text.replace("runs/NAME", f"runs/{max(runs, key=lambda run: run.stat().st_mtime).name}")
         return text
+
+    def port(self, name):
+        if name not in self.ports:
+            self.ports[name] = chat_model() if name == "MODELPORT" else free_port()
+        return self.ports[name]
 
     def start(self, text, log):
         return subprocess.Popen(["bash", "-eo", "pipefail", "-c", text], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
                                 stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
 
     def run(self, text, original=None):
-        """Runs a command to its end, or starts a server and leaves it until the next one. Returns the fault, or None."""
+        """Runs a command to its end, or starts a server and leaves it until another one needs its port or the page ends. Returns the fault, or
+        None."""
         text = self.prepared(text)
-        said = [words for pattern, words in tables.ENDLESS if re.search(pattern, text)]
-        if said and (fault := self.stop()):
+        if text.startswith("export "):
+            return self.export(text)
+        endless = [(words, stays) for pattern, words, stays in tables.ENDLESS if re.search(pattern, text)]
+        port = re.search(r"(?:--listen \S+:|--port |-p )(\d+)", text) if endless else None
+        if port and (fault := self.stop(port[1])):
             return fault
-        path = self.folder / "output.log"
+        path = self.folder / f"output-{self.passed}.log"
         with path.open("wb") as log:
             child = self.start(text, log)
-        if said:
-            return self.await_words(child, path, said[0])
+        if endless:
+            [(words, stays)] = endless
+            server = (port[1] if port else str(child.pid), child)
+            self.servers.append(server)
+            if fault := self.await_words(child, path, words):
+                self.servers.remove(server)
+                end(child)
+                return fault
+            return None if stays else self.stop(server[0])
         try:
             code = child.wait(timeout=self.limit)
         except subprocess.TimeoutExpired:
@@ -206,27 +255,36 @@ class Page:
         permitted = tables.CODES.get(original, (0,))
         return None if code in permitted else fault_of(f"exit code {code}", path)
 
+    def export(self, text):
+        """Keeps variables for the commands behind this one. Returns the fault, or None."""
+        shell = subprocess.run(["bash", "-ec", f"{text}; env -0"], cwd=self.folder, env=self.environment, capture_output=True, text=True)
+        if shell.returncode != 0:
+            return f"  exit code {shell.returncode}: {shell.stderr}"
+        self.environment = dict(pair.split("=", 1) for pair in shell.stdout.split("\0") if pair)
+        return None
+
     def await_words(self, child, path, words):
-        self.server = child
         deadline = time.monotonic() + self.limit
         while words not in path.read_text(errors="replace"):
             if child.poll() is not None:
                 return fault_of(f"ended with exit code {child.returncode}", path)
             if time.monotonic() > deadline:
                 return fault_of(f"did not say `{words}` within {self.limit} s", path)
-            time.sleep(0.05)
+            time.sleep(0.02)
         return None
 
-    def stop(self):
-        """Ends the server, if one runs. Returns the fault, or None."""
-        child, self.server = self.server, None
-        if child is None:
-            return None
-        code = child.poll()
-        if code is None:
-            code = end(child)
-            return None if code in (0, 130, 143, -signal.SIGTERM) else f"the server ended on request with exit code {code}"
-        return f"the server ended by itself with exit code {code}"
+    def stop(self, port=None):
+        """Ends the server at this port, or all, the newest first. Returns the fault, or None."""
+        ending = [server for server in self.servers if port is None or server[0] == port]
+        self.servers = [server for server in self.servers if server not in ending]
+        faults = []
+        for _, child in reversed(ending):
+            code = child.poll()
+            if code is not None:
+                faults.append(f"  {child.args[-1]}: the server ended by itself with exit code {code}")
+            elif (code := end(child)) not in (0, 1, 130, 143, -signal.SIGTERM):
+                faults.append(f"  {child.args[-1]}: the server ended on request with exit code {code}")
+        return "\n".join(faults) or None
 
     def judge(self, run):
         """Runs the commands of the page, until one fails."""
@@ -236,7 +294,7 @@ class Page:
                     self.report(f"{self.name}: {script}", 0, fault)
                     return
             for place, command in enumerate(run):
-                lacking = [program for pattern, program in tables.NEEDS if re.search(pattern, command.text) and not shutil.which(program)]
+                lacking = [program for pattern, program in tables.NEEDS if re.search(pattern, command.text) and not shutil.which(program, path=self.environment["PATH"])]
                 if lacking:
                     print(f"skipped: {command}: {', '.join(lacking)} not found", flush=True)
                     continue
@@ -249,7 +307,7 @@ class Page:
                     return
         finally:
             if fault := self.stop():
-                self.report(f"{self.name}: the last server", 0, fault)
+                self.report(f"{self.name}: servers", 0, fault)
 
     def report(self, what, seconds, fault):
         self.failed, self.passed = self.failed + bool(fault), self.passed + (not fault)

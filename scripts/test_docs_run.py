@@ -2,7 +2,9 @@
 """Tests of docs_run.py with pages and a program of their own, and of its tables with the pages. They need no build."""
 import contextlib
 import io
+import json
 import sys
+import urllib.request
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -34,7 +36,7 @@ flopsmith = 1
 PROGRAM = """#!/bin/sh
 echo "$*" >>said
 case $1 in
-serve) echo http://127.0.0.1; exec sleep 60 ;;
+serve) echo $$ >$$.pid; echo http://127.0.0.1; exec sleep 60 ;;
 late) exec sleep 60 ;;
 quits) echo http://127.0.0.1; exit 3 ;;
 fails) echo 'the reason'; exit 2 ;;
@@ -98,7 +100,7 @@ def entries_that_fit_nothing_and_unknown_commands_are_mistakes(_):
         [unknown] = docs_run.mistakes(shown)
         assert "a.md:2: reboot" in unknown, unknown
     listed = {"x": ["reboot", "a.md: flopsmith two", "flopsmith gone"], "y": ["reboot"]}
-    with tables(LEFT_OUT=listed, SMALL=[("three", "3")], NEEDS=[("four", "cc")], ENDLESS=[("five", "")], CODES={"flopsmith six": (1,)}, GIVEN=[(None, "file.c", "true"), (None, "two", "true")]):
+    with tables(LEFT_OUT=listed, SMALL=[("three", "3")], NEEDS=[("four", "cc")], ENDLESS=[("five", "", True)], CODES={"flopsmith six": (1,)}, GIVEN=[(None, "file.c", "true"), (None, "two", "true")]):
         found = docs_run.mistakes(shown)
         for word in ("a.md: flopsmith two", "flopsmith gone", "lists twice: reboot", "three", "four", "five", "flopsmith six", "file.c"):
             assert sum(word in mistake for mistake in found) == 1, (word, found)
@@ -139,16 +141,49 @@ def a_command_that_does_not_end_fails(place):
 
 def a_server_runs_beside_the_commands_behind_it_on_a_free_port(place):
     texts = ["flopsmith serve --port 8000", "flopsmith next http://host:8000/v1", "flopsmith serve --port 8000"]
-    page, out, said = judged(place, texts, ENDLESS=[("flopsmith (serve|quits)", "http://")])
+    page, out, said = judged(place, texts, ENDLESS=[("flopsmith (serve|quits)", "http://", True)])
     [first, call, second] = said
+    assert "output-0.log" in {path.name for path in page.folder.iterdir()}
     assert first == second and first != "serve --port 8000", said
     assert call == f"next http://host:{first.split()[-1]}/v1", said
-    assert (page.passed, page.failed) == (3, 0) and page.server is None, out
+    assert (page.passed, page.failed) == (3, 0) and not page.servers, out
 
 
 def a_server_that_ends_by_itself_is_a_failure(place):
-    page, out, _ = judged(place, ["flopsmith quits"], ENDLESS=[("flopsmith (serve|quits)", "http://")])
+    page, out, _ = judged(place, ["flopsmith quits"], ENDLESS=[("flopsmith (serve|quits)", "http://", True)])
     assert page.failed == 1 and "exit code 3" in out, out
+
+
+def servers_at_other_ports_run_beside_each_other_until_the_page_ends(place):
+    alive = "for pid in $(cat *.pid); do kill -0 $pid || exit 1; done"
+    texts = ["flopsmith serve a", "flopsmith serve b -p 4222", f"mkdir both && {alive}", "flopsmith serve c -p 4222", f"mkdir one && {alive}", "flopsmith next"]
+    page, out, said = judged(place, texts, ENDLESS=[("serve", "http://", True)])
+    # The first server at the port has ended when the second one runs.
+    assert (page.passed, page.failed) == (4, 1) and "not run: docs/a.md:6" in out, out
+    assert [words.split()[:2] for words in said] == [["serve", "a"], ["serve", "b"], ["serve", "c"]], said
+    pids = [int(file.read_text()) for file in page.folder.glob("*.pid")]
+    assert len(pids) == 3 and not any(Path(f"/proc/{pid}").exists() for pid in pids), pids
+
+
+def a_watching_command_ends_before_the_next_one(place):
+    page, out, said = judged(place, ["flopsmith serve --watch", "flopsmith next"], ENDLESS=[("--watch", "http://", False)])
+    [pid] = [int(file.read_text()) for file in page.folder.glob("*.pid")]
+    assert (page.passed, page.failed) == (2, 0) and said == ["serve --watch", "next"] and not page.servers, out
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def variables_that_a_page_exports_hold_for_the_commands_behind(place):
+    page, out, said = judged(place, ["export A='b c' D=$PWD/e", "flopsmith next $A $D"])
+    assert said == [f"next b c {page.folder}/e"], (out, said)
+
+
+def the_stand_in_of_a_chat_model_answers_whole_and_in_pieces(_):
+    port = docs_run.chat_model()
+    for stream in (False, True):
+        asked = json.dumps({"model": "m", "messages": [], "stream": stream}).encode()
+        with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/v1/chat/completions", asked)) as answer:
+            text = answer.read().decode()
+        assert "void dgemm(" in text and text.endswith("data: [DONE]\n\n") is stream, text
 
 
 def the_newest_run_stands_for_its_name(place):
@@ -161,5 +196,7 @@ if __name__ == "__main__":
         commands_are_read_from_blocks_of_the_shell, programs_of_a_command_stand_behind_its_settings, every_command_of_the_pages_is_run_or_listed_and_each_entry_fits_one,
         entries_that_fit_nothing_and_unknown_commands_are_mistakes, a_page_runs_in_a_folder_of_its_own_with_its_files_and_small_budgets,
         a_page_ends_at_its_first_failure_and_says_why, a_code_may_be_permitted, a_command_that_does_not_end_fails,
-        a_server_runs_beside_the_commands_behind_it_on_a_free_port, a_server_that_ends_by_itself_is_a_failure, the_newest_run_stands_for_its_name,
+        a_server_runs_beside_the_commands_behind_it_on_a_free_port, a_server_that_ends_by_itself_is_a_failure,
+        servers_at_other_ports_run_beside_each_other_until_the_page_ends, a_watching_command_ends_before_the_next_one, variables_that_a_page_exports_hold_for_the_commands_behind,
+        the_stand_in_of_a_chat_model_answers_whole_and_in_pieces, the_newest_run_stands_for_its_name,
     )))

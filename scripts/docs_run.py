@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the commands that README.md and the pages of docs/ show: each command of their `sh` and `console` blocks that needs neither a GPU, a
 network, a foreign model, another machine nor hours. Each page has a fresh folder with the repository's `problems`, `examples` and `models`, in
-which its commands run in their order, with the small budgets and the reader's files of docs_commands.py. That file also lists each command
-that is left out, with the reason: a command that is neither run nor listed is an error, and so is a listed one that no page shows. Needs
-`make build`."""
+which its commands run in their order, with the small budgets and the reader's files of docs_commands.py, and with a stand-in for a chat model.
+That file also lists each command that is left out, with the reason: a command that is neither run nor listed is an error, and so is a listed
+one that no page shows. Needs `make build`."""
 
 import argparse
 import contextlib
@@ -31,9 +31,9 @@ RUN = {"flopsmith", "nats-server", "curl", "mkdir", "cp", "export"}
 LIMIT = 600
 # Ports of servers in the pages, each of which becomes a free one, and that of the chat model, which becomes the stand-in's.
 PORTS = re.compile(r"(:|--port |-p )(4222|8000|8765|8766|9000|MODELPORT)\b")
-# Variables that a user's commands have and these must not have: folders of the user, and settings of the program.
+# Of the caller's variables the commands see neither folders of the user nor settings of the program, except these of the machine (KEPT).
 PRIVATE = ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
-KEPT = ("FLOPSMITH_ALLOW_WEAKER_JAIL", "FLOPSMITH_NATS_SERVER", "FLOPSMITH_SKIPPED")
+KEPT = ("FLOPSMITH_ALLOW_WEAKER_JAIL", "FLOPSMITH_NATS_SERVER")
 
 
 @dataclass(frozen=True)
@@ -282,6 +282,7 @@ class Page:
             code = child.poll()
             if code is not None:
                 faults.append(f"  {child.args[-1]}: the server ended by itself with exit code {code}")
+            # Some releases of nats-server end with code 1 on request.
             elif (code := end(child)) not in (0, 1, 130, 143, -signal.SIGTERM):
                 faults.append(f"  {child.args[-1]}: the server ended on request with exit code {code}")
         return "\n".join(faults) or None
@@ -317,7 +318,7 @@ class Page:
 
 
 def end(child):
-    """Ends a command with all its processes, and returns its exit code."""
+    """Ends a command with all its processes, unless it has ended, and returns its exit code."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGTERM)
     try:

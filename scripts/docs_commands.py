@@ -4,7 +4,7 @@
 # Variables of the commands: budgets where a command names none.
 SETTINGS = {
     "FLOPSMITH_WAIT": "0",
-    "FLOPSMITH_BUDGET": "20s",
+    "FLOPSMITH_BUDGET": "60s",
     "FLOPSMITH_BENCH_PURPOSE": "screen",
     "FLOPSMITH_EVAL_PURPOSE": "screen",
     "FLOPSMITH_EVAL_SAMPLES": "2",
@@ -12,7 +12,9 @@ SETTINGS = {
 
 # Patterns in commands, and what stands there instead. docs_run.py replaces the ports by free ones.
 SMALL = [
-    (r"--budget \S+", "--budget 20s"),
+    (r"\b(flopsmith search .*)--budget \S+", r"\1--budget 20s"),
+    # Time for the evaluations before and after, and for a step at least between them.
+    (r"\b(flopsmith train .*)--budget \S+", r"\1--budget 60s"),
     (r"--evaluations 300\b", "--evaluations 30"),
     (r"--examples 500\b", "--examples 120"),
     (r"--count 20\b", "--count 3"),
@@ -57,7 +59,7 @@ NEEDS = [
     (r"^curl\b", "curl"),
 ]
 
-# A training of seconds, which is made once for all pages.
+# A short training, which is made once for all pages.
 SHORT = "test -d ../short || flopsmith train examples/dgemm.toml --runs ../short"
 FORTRAN = r"""printf '%s\n' 'subroutine dgemm(n, a, b, c) bind(C, name="dgemm")' 'use, intrinsic :: iso_c_binding' \
   'integer(c_int), value :: n' 'real(c_double), intent(in) :: a(n, n), b(n, n)' 'real(c_double), intent(out) :: c(n, n)' \

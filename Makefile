@@ -13,7 +13,7 @@ TESTS ?= --workspace --tests
 WHOLE = $$(scripts/setup.sh --tool cargo-nextest) nextest run --profile whole --release --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build node package docs train train-suite search test verify long variants nests fuzz starter starter-nests bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-ui test-traces test-clients test-modules gpu-check faults audit parity clean distclean
+.PHONY: help setup build node package docs train train-suite search test verify long variants nests fuzz starter starter-nests bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-ui test-traces test-clients test-modules test-docs gpu-check faults audit parity clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
@@ -120,6 +120,9 @@ test-clients: build ## run TRL, verl, OpenRLHF, OpenEvolve, ShinkaEvolve, mcp, o
 
 test-modules: build ## install PyTorch into target/torch and run all tests of modules that need it (half an hour; fails if one is skipped for lack of it)
 	@python3 scripts/torch_tests.py $(ARGS)
+
+test-docs: build ## run the commands that README.md and docs/ show, with small budgets (an hour; ARGS=--list lists those that it leaves out, with reasons)
+	@python3 scripts/docs_run.py $(ARGS)
 
 gpu-check: ## run on an NVIDIA GPU what only a GPU runs, and write docs/results/gpu.json (refused without a GPU)
 	@python3 scripts/gpu_check.py $(ARGS)

@@ -11,9 +11,10 @@ use std::path::Path;
 
 use anyhow::Result;
 use flopsmith_problem::{Problem, prompt};
-use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::console::{data, usage};
 use flopsmith_run::output::unwritable;
 use flopsmith_run::paths;
+use flopsmith_run::ticker::Ticker;
 use serde_json::json;
 
 use kit::Kit;
@@ -21,20 +22,21 @@ use kit::Kit;
 /// Writes the oracle's program.
 const SOLVE: &str = include_str!("harbor/solve.sh");
 
-/// Writes problems as tasks of Harbor into `folder`: those of these names, or all kernels if there is none. A folder of modules
-/// stands for those of its modules that have an oracle. Verifiers are built from the image `image`, which has the command
-/// `flopsmith`.
+/// Writes problems as tasks of Harbor into `folder`: those of these names and suites, or all kernels and modules if none is
+/// named. The name of a folder of modules stands for all of them. Verifiers are built from the image `image`, which has the
+/// command `flopsmith`.
 ///
 /// # Errors
-/// Wrong usage: no name of an image, an unknown problem, or a task that exists or cannot be written.
-pub fn export(folder: &Path, names: &[String], image: &str) -> Result<()> {
+/// Wrong usage: no name of an image, an unknown problem or suite, two problems whose tasks have one name, or a task that
+/// exists or cannot be written.
+pub fn export(folder: &Path, names: &[String], suites: &[String], image: &str) -> Result<()> {
     if image.is_empty() || image.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(usage(format!(
             "`{}` is no name of an image; use one such as flopsmith-worker",
             image.escape_default()
         )));
     }
-    let chosen = chosen(names)?;
+    let chosen = chosen(names, suites)?;
     for (_, kit) in &chosen {
         let task = folder.join(&kit.name);
         if task.exists() {
@@ -44,13 +46,21 @@ pub fn export(folder: &Path, names: &[String], image: &str) -> Result<()> {
             )));
         }
     }
-    for (problem, kit) in &chosen {
+    let total = chosen.len() as u64;
+    let mut ticker = Ticker::on_terminals();
+    for (number, (problem, kit)) in (1..).zip(&chosen) {
+        ticker.tick(number, total, || {
+            format!("task {number} of {total}: {}", kit.name)
+        });
         write(&folder.join(&kit.name), problem, kit, image)?;
     }
+    ticker.clear();
+    let count = |word: &str| chosen.iter().filter(|(_, kit)| kit.keyword == word).count();
     data(&format!(
-        "{} tasks are in {}; run one with\n  harbor run -p {} -a oracle",
-        chosen.len(),
+        "tasks written to {}: {total} (kernels: {}, modules: {}); run one with\n  harbor run -p {} -a oracle",
         folder.display(),
+        count("kernels"),
+        count("modules"),
         chosen.first().map_or_else(String::new, |(_, first)| {
             folder.join(&first.name).display().to_string()
         }),
@@ -58,40 +68,60 @@ pub fn export(folder: &Path, names: &[String], image: &str) -> Result<()> {
     Ok(())
 }
 
-/// The named problems, or all kernels, with the parts of their tasks.
-fn chosen(names: &[String]) -> Result<Vec<(Problem, Kit)>> {
-    let with_kit = |problem: Problem| Kit::of(&problem).map(|kit| (problem, kit));
-    if names.is_empty() {
-        let all = paths::suite(paths::EVERY)?;
-        return all.into_iter().map(with_kit).collect();
+/// The problems of these names and suites, or all, each once and with the parts of its task.
+fn chosen(names: &[String], suites: &[String]) -> Result<Vec<(Problem, Kit)>> {
+    let mut problems = Vec::new();
+    for suite in suites {
+        problems.extend(paths::suite(suite)?);
     }
-    let mut chosen = Vec::new();
+    let mut names = names.to_vec();
+    if names.is_empty() && suites.is_empty() {
+        problems = paths::suite(paths::EVERY)?;
+        names.push(paths::MODULES.to_owned());
+    }
     for name in names {
-        let folders = paths::modules(name);
-        if folders.is_empty() || paths::module(name).is_some() {
-            chosen.push(with_kit(paths::any(name)?)?);
-            continue;
+        let folders = paths::modules(&name);
+        if folders.is_empty() {
+            problems.push(paths::any(&name)?);
         }
-        let before = chosen.len();
         for folder in folders {
-            let problem = paths::any(&folder.display().to_string())?;
-            match Kit::of(&problem) {
-                Ok(kit) => chosen.push((problem, kit)),
-                Err(why) => say(&format!("left out: {why}")),
-            }
+            problems.push(paths::any(&folder.display().to_string())?);
         }
-        if chosen.len() == before {
+    }
+    let mut chosen: Vec<(Problem, Kit)> = Vec::new();
+    for problem in problems {
+        let kit = Kit::of(&problem)?;
+        if file_of(&problem) == kit.reference {
             return Err(usage(format!(
-                "no module in `{name}` has a solution that can be an oracle"
+                "{} has the name of the file that the agent is given as the reference; rename the folder",
+                problem.dir.display()
             )));
+        }
+        match chosen.iter().find(|(_, other)| other.name == kit.name) {
+            None => chosen.push((problem, kit)),
+            // The same problem by another name, or of a suite.
+            Some((other, _)) if other.digest == problem.digest => {}
+            Some((other, _)) => {
+                return Err(usage(format!(
+                    "{} and {} would both be the task {}; export them into two folders",
+                    other.dir.display(),
+                    problem.dir.display(),
+                    kit.name
+                )));
+            }
         }
     }
     Ok(chosen)
 }
 
+/// The name of the file into which the agent writes its program.
+fn file_of(problem: &Problem) -> String {
+    format!("{}.{}", problem.id, problem.language.ending())
+}
+
 fn write(task: &Path, problem: &Problem, kit: &Kit, image: &str) -> Result<()> {
     let name = problem.id.as_str();
-    let file = format!("{name}.{}", problem.language.ending());
+    let file = file_of(problem);
     let fill = |text: &str| {
         text.replace("FILE", &file)
             .replace("NAME", name)
@@ -128,7 +158,11 @@ fn write(task: &Path, problem: &Problem, kit: &Kit, image: &str) -> Result<()> {
             place(&definition.join(entry.file_name()), &content)?;
         }
     }
-    Ok(())
+    // The text that the agent has, without a byte-order mark: a script compares it with the program.
+    place(
+        &definition.join(kit.reference),
+        problem.reference_source.as_bytes(),
+    )
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
@@ -211,22 +245,155 @@ storage_mb = {storage}
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
     use std::process::Command;
+
+    use flopsmith_problem::Target;
+    use flopsmith_test_support::shipped::problems;
 
     use super::*;
 
-    fn task(place: &Path) -> std::path::PathBuf {
+    const IMAGE: &str = "flopsmith-worker";
+
+    fn task(place: &Path) -> PathBuf {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let task = place.join("dgemm");
         let problem = Problem::load(&root).unwrap();
         let kit = Kit::of(&problem).unwrap();
-        write(&task, &problem, &kit, "flopsmith-worker").unwrap();
+        write(&task, &problem, &kit, IMAGE).unwrap();
         task
     }
 
     fn shipped(name: &str) -> String {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         root.join(name).display().to_string()
+    }
+
+    /// The files beneath a folder, by their paths from it.
+    fn files(folder: &Path) -> BTreeSet<PathBuf> {
+        let mut found = BTreeSet::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = Path::new(path.file_name().unwrap());
+            if path.is_dir() {
+                found.extend(files(&path).iter().map(|below| name.join(below)));
+            } else {
+                found.insert(name.to_owned());
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_shipped_problem_is_a_task_whose_oracle_is_its_own_program() {
+        let place = tempfile::tempdir().unwrap();
+        let tasks = place.path().join("tasks");
+        export(&tasks, &[], &[], IMAGE).unwrap();
+        let mut folders = problems();
+        let modules = std::fs::read_dir(shipped("modules")).unwrap();
+        folders.extend(modules.map(|module| module.unwrap().path()));
+        let (mut fast, mut plain) = (0, 0);
+        for folder in folders {
+            let problem = Problem::load_any(&folder).unwrap();
+            let id = problem.id.as_str();
+            let (name, end, definition, solution) = match problem.target() {
+                Target::Kernel => (id.to_owned(), "c", PathBuf::from(id), "baseline.c"),
+                Target::Module => (
+                    format!("module_{id}"),
+                    "py",
+                    Path::new("modules").join(id),
+                    "solution_cpp.py",
+                ),
+            };
+            let task = tasks.join(&name);
+            let read = |path: &str| {
+                let text = std::fs::read_to_string(task.join(path));
+                text.unwrap_or_else(|e| unreachable!("{name}/{path}: {e}"))
+            };
+            // An agent that does nothing leaves no program: the reference has another name.
+            let reference = format!("environment/reference.{end}");
+            let oracle = format!("solution/{id}.{end}");
+            let mut expected: BTreeSet<PathBuf> = [
+                "task.toml",
+                "instruction.md",
+                "environment/Dockerfile",
+                &reference,
+                "solution/solve.sh",
+                &oracle,
+                "tests/Dockerfile",
+                "tests/test.sh",
+            ]
+            .map(PathBuf::from)
+            .into();
+            let judged_by = Path::new("tests/problems").join(definition);
+            let of_problem = files(&folder).into_iter();
+            let of_problem = of_problem.filter(|file| file.components().count() == 1);
+            expected.extend(of_problem.map(|file| judged_by.join(file)));
+            assert_eq!(files(&task), expected, "{name}");
+            let artifact = format!("/app/{id}.{end}");
+            assert!(!read("environment/Dockerfile").contains(&artifact));
+            assert!(read("instruction.md").contains(&format!("`{artifact}`")));
+            for script in ["solution/solve.sh", "tests/test.sh"] {
+                let mode = task.join(script).metadata().unwrap().permissions().mode();
+                assert_eq!(mode & 0o777, 0o755, "{name}: {script}");
+                let place = format!("${{FLOPSMITH_TASK_PROGRAM:-{artifact}}}");
+                assert!(read(script).contains(&place), "{name}: {script}");
+            }
+            let settings: toml::Table = toml::from_str(&read("task.toml")).unwrap();
+            let artifacts = settings["artifacts"].as_array().unwrap();
+            let artifacts: Vec<_> = artifacts.iter().filter_map(toml::Value::as_str).collect();
+            assert_eq!(artifacts, [artifact.as_str()]);
+            let named = settings["task"]["name"].as_str();
+            assert_eq!(named, Some(format!("flopsmith/{name}").as_str()));
+            let digest = settings["metadata"]["problem_digest"].as_str();
+            assert_eq!(digest, Some(problem.digest.as_str()));
+            let own = |file: &str| std::fs::read_to_string(folder.join(file)).ok();
+            assert_eq!(Some(read(&reference)), own(&format!("reference.{end}")));
+            match own(solution) {
+                Some(program) => {
+                    fast += 1;
+                    assert_eq!(read(&oracle), program, "{name}");
+                    assert_ne!(read(&oracle), read(&reference), "{name}");
+                }
+                None => {
+                    plain += 1;
+                    assert_eq!(read(&oracle), read(&reference), "{name}");
+                }
+            }
+        }
+        assert!(fast >= 60 && plain > 10, "{fast} and {plain}");
+    }
+
+    #[test]
+    fn problems_of_names_and_suites_are_tasks_once_and_two_of_one_name_are_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let tasks = place.path().join("tasks");
+        let names = ["dot", "polybench_lu"].map(str::to_owned);
+        export(&tasks, &names, &["polybench".to_owned()], IMAGE).unwrap();
+        let count = std::fs::read_dir(&tasks).unwrap().count();
+        let of_suite = problems().into_iter();
+        let of_suite = of_suite.filter(|folder| folder.parent().unwrap().ends_with("polybench"));
+        assert_eq!(count, of_suite.count() + 1);
+        let copied = |name: &str| {
+            let folder = place.path().join(name);
+            for file in files(Path::new(&shipped("lu"))) {
+                let content = std::fs::read(Path::new(&shipped("lu")).join(&file)).unwrap();
+                super::place(&folder.join(file), &content).unwrap();
+            }
+            folder.display().to_string()
+        };
+        let other = place.path().join("other");
+        let refused = |names: &[String], words: &str| {
+            let error = export(&other, names, &[], IMAGE).unwrap_err();
+            assert!(error.to_string().contains(words), "{words}: {error:#}");
+            assert!(!other.exists());
+        };
+        // The agent of this one would have the reference where its program belongs.
+        refused(&[copied("reference")], "rename the folder");
+        refused(&[shipped("dgemm"), copied("dgemm")], "two folders");
+        let error = export(&other, &[], &["polybensh".to_owned()], IMAGE).unwrap_err();
+        assert!(error.to_string().contains("polybench"), "{error:#}");
     }
 
     #[test]
@@ -265,20 +432,22 @@ mod tests {
     fn judged(row: Option<&str>, code: i32) -> (Option<i32>, Option<serde_json::Value>) {
         let place = tempfile::tempdir().unwrap();
         let task = task(place.path());
-        judged_by(&task.join("tests/test.sh"), row, code)
+        let program = row.map(|_| "int x;");
+        judged_by(&task.join("tests/test.sh"), program, row, code)
     }
 
-    /// The same by this script.
+    /// The same by this script, of this program.
     fn judged_by(
         test: &Path,
+        left: Option<&str>,
         row: Option<&str>,
         code: i32,
     ) -> (Option<i32>, Option<serde_json::Value>) {
         let place = tempfile::tempdir().unwrap();
         let bin = place.path().join("bin");
         let program = place.path().join("program");
-        if row.is_some() {
-            std::fs::write(&program, "int x;").unwrap();
+        if let Some(left) = left {
+            std::fs::write(&program, left).unwrap();
         }
         let row = row.unwrap_or_default();
         let said = format!("#!/bin/sh\nprintf '%s\\n' head '{row}' rest\nexit {code}\n");
@@ -297,6 +466,7 @@ mod tests {
             .env("PATH", path)
             .env_remove("FLOPSMITH_PYTHON")
             .env("FLOPSMITH_TASK_PROGRAM", program)
+            .env("FLOPSMITH_TASK_PROBLEMS", test.with_file_name("problems"))
             .env("FLOPSMITH_TASK_LOGS", &logs)
             .output()
             .unwrap();
@@ -349,7 +519,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("tasks");
         let names = [shipped("dgemm"), shipped("modules/softmax")];
-        export(&folder, &names, "flopsmith-worker").unwrap();
+        export(&folder, &names, &[], IMAGE).unwrap();
         let task = folder.join("module_softmax");
         let read = |path: &str| std::fs::read_to_string(task.join(path)).unwrap();
         let settings: toml::Table = toml::from_str(&read("task.toml")).unwrap();
@@ -376,36 +546,19 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_modules_gives_a_task_for_each_with_an_oracle() {
+    fn a_folder_of_modules_gives_a_task_for_each_of_them() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("tasks");
-        export(&folder, &[shipped("modules")], "flopsmith-worker").unwrap();
-        let all = std::fs::read_dir(shipped("modules")).unwrap();
-        let with_oracle = all.filter(|module| {
-            let module = module.as_ref().unwrap().path();
-            module.join("solution_cpp.py").is_file()
-        });
-        let tasks = std::fs::read_dir(&folder).unwrap().count();
-        assert_eq!(tasks, with_oracle.count());
-        // One without an oracle is refused if it is named itself.
-        let bare = place.path().join("bare");
-        std::fs::create_dir(&bare).unwrap();
-        for file in ["problem.toml", "reference.py"] {
-            let from = Path::new(&shipped("modules/softmax")).join(file);
-            std::fs::copy(from, bare.join(file)).unwrap();
-        }
-        let other = place.path().join("other");
-        let named = [bare.display().to_string()];
-        let error = export(&other, &named, "flopsmith-worker").unwrap_err();
-        assert!(error.to_string().contains("solution_cpp.py"), "{error:#}");
-        assert!(!other.exists());
+        export(&folder, &[shipped("modules")], &[], IMAGE).unwrap();
+        let all = std::fs::read_dir(shipped("modules")).unwrap().count();
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), all);
     }
 
     #[test]
     fn a_module_has_a_reward_by_its_speedup_and_none_without_a_time() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("tasks");
-        export(&folder, &[shipped("modules/softmax")], "flopsmith-worker").unwrap();
+        export(&folder, &[shipped("modules/softmax")], &[], IMAGE).unwrap();
         let test = folder.join("module_softmax/tests/test.sh");
         let measured = |low: f64, speedup: f64, high: f64| json!({ "outcome": "measured", "low": low, "speedup": speedup, "high": high, "workloads": [{ "low": 9.0 }] });
         for (row, code, exit, reward, ratio) in [
@@ -418,7 +571,8 @@ mod tests {
             (Some(json!({ "outcome": "compiled" })), 0, 3, None, 0.0),
         ] {
             let row = row.map(|row| row.to_string());
-            let (ended, found) = judged_by(&test, row.as_deref(), code);
+            let program = row.as_deref().map(|_| "x = 1");
+            let (ended, found) = judged_by(&test, program, row.as_deref(), code);
             assert_eq!(ended, Some(exit), "{row:?}");
             let own = found.as_ref().map(|f| f["reward"].as_f64());
             assert_eq!(own, reward.map(Some), "{row:?}");
@@ -429,14 +583,42 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_of_the_reference_and_nothing_but_it_needs_no_measurement() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("tasks");
+        let names = ["dgemm", "modules/softmax"];
+        export(&folder, &names.map(shipped), &[], IMAGE).unwrap();
+        for (task, reference, refused) in [
+            (
+                "dgemm",
+                "dgemm/reference.c",
+                "a.c,dgemm,,rejected,,1.5,,,,0.1",
+            ),
+            (
+                "module_softmax",
+                "modules/softmax/reference.py",
+                "{\"outcome\": \"refused\"}",
+            ),
+        ] {
+            let test = folder.join(task).join("tests/test.sh");
+            let reference = std::fs::read_to_string(shipped(reference)).unwrap();
+            for (program, reward) in [(reference.clone(), 1.0), (reference + "\n", 0.0)] {
+                let (ended, found) = judged_by(&test, Some(&program), Some(refused), 1);
+                assert_eq!(ended, Some(0), "{task}");
+                assert_eq!(found.unwrap()["reward"].as_f64(), Some(reward), "{task}");
+            }
+        }
+    }
+
+    #[test]
     fn nothing_is_overwritten() {
         let place = tempfile::tempdir().unwrap();
         task(place.path());
         let names = ["dgemm".to_owned()];
-        let error = export(place.path(), &names, "flopsmith-worker").unwrap_err();
+        let error = export(place.path(), &names, &[], IMAGE).unwrap_err();
         assert!(error.to_string().contains("exists already"), "{error:#}");
         let other = place.path().join("other");
-        assert!(export(&other, &names, "a b").is_err());
+        assert!(export(&other, &names, &[], "a b").is_err());
         assert!(!other.exists());
     }
 }

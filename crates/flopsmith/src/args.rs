@@ -578,17 +578,21 @@ pub enum Problem {
     /// A task of Harbor is a folder with an instruction, the agent's container, an oracle and a verifier. The reward is the
     /// speed relative to the plain reference, or to the faster of eager PyTorch and TorchInductor: the number of its 95 %
     /// interval that is closest to 1; 0 for a program that is missing or refused. Where the verifier's machine fails, there is
-    /// no reward.
+    /// no reward. The oracle is the problem's own fast program, or its reference if it has none.
     Export {
         /// The tool.
         #[arg(value_enum)]
         format: ExportFormat,
         /// The folder of the tasks. A task that exists is not overwritten.
         folder: PathBuf,
-        /// Export this problem, by name or folder, or all modules in a folder (modules); may be repeated. All kernels when
-        /// left out.
+        /// Export this problem, by name or folder, or all modules in a folder (modules); may be repeated. All kernels and
+        /// modules when neither problems nor suites are named.
         #[arg(long = "problem", value_name = "PROBLEM")]
         problems: Vec<String>,
+        /// Export all problems of this suite, e.g. polybench; may be repeated. `all` stands for every kernel, and `modules` for
+        /// every module.
+        #[arg(long = "suite", value_name = "SUITE")]
+        suites: Vec<String>,
         /// Build verifiers from this container image, which has the command flopsmith.
         #[arg(long, default_value = "flopsmith-worker")]
         image: String,

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use flopsmith_problem::{Problem, Target};
-use flopsmith_run::console::usage;
 
 use super::unreadable;
 
@@ -18,9 +17,9 @@ pub struct Kit {
     pub environment: &'static str,
     /// The verifier's container.
     pub verifier: &'static str,
-    /// The name of the reference's file.
+    /// The name of the reference's file, also in the definition.
     pub reference: &'static str,
-    /// The oracle's program.
+    /// The oracle's program: the problem's own fast one, or the reference if it has none.
     pub oracle: String,
     /// The folder of the definition in `tests/problems`.
     pub definition: PathBuf,
@@ -42,7 +41,7 @@ impl Kit {
     /// The parts of the task of a problem.
     ///
     /// # Errors
-    /// Wrong usage: the problem has no program that can be the oracle, or it cannot be read.
+    /// Wrong usage: the shipped solution of a module cannot be read.
     pub fn of(problem: &Problem) -> Result<Self> {
         let id = problem.id.as_str();
         match problem.target() {
@@ -66,12 +65,13 @@ impl Kit {
                 })
             }
             Target::Module => {
-                let file = problem.shipped_program().ok_or_else(|| {
-                    usage(format!(
-                        "the module `{id}` has no solution in C++ (solution_cpp.py in its folder), which the oracle of a task is; write one, or export another problem"
-                    ))
-                })?;
-                let oracle = std::fs::read_to_string(&file).map_err(|e| unreadable(&file, &e))?;
+                // A solution for a GPU cannot be timed here.
+                let oracle = match problem.shipped_program() {
+                    Some(file) => {
+                        std::fs::read_to_string(&file).map_err(|e| unreadable(&file, &e))?
+                    }
+                    None => problem.reference_source.clone(),
+                };
                 Ok(Self {
                     // There may be a kernel of the same name.
                     name: format!("module_{id}"),

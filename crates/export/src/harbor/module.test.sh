@@ -1,8 +1,9 @@
 #!/bin/sh
 # Scores the module that the agent left. A reward of 1 is the speed of the faster of eager PyTorch and TorchInductor, 2 is twice
-# that, and 0 is a program that is missing or refused. A difference that may be noise is none: the reward is the number of
-# the 95 % interval of the speedup that is closest to 1. If this machine cannot time the program, there is no reward, and the
-# exit code is 3.
+# that, and 0 is a program that is missing or refused. A copy of the reference has 1 without a measurement: the speed of the
+# module itself is what others are compared with. A difference that may be noise is none: the reward is the number of the
+# 95 % interval of the speedup that is closest to 1. If this machine cannot time the program, there is no reward, and the exit
+# code is 3.
 set -u
 export LC_ALL=C
 program=${FLOPSMITH_TASK_PROGRAM:-/app/FILE}
@@ -31,6 +32,9 @@ mkdir -p "$logs"
 rm -f "$logs/reward.json"
 if [ -L "$program" ] || [ ! -f "$program" ] || [ "$(wc -c < "$program")" -gt 1048576 ]; then
     reward 0 0 0
+fi
+if cmp -s "$program" "$problems/modules/NAME/reference.py"; then
+    reward 1 1 1
 fi
 for attempt in 1 2 3; do
     FLOPSMITH_PROBLEMS=$problems flopsmith bench "$program" --problem "$problems/modules/NAME" --purpose rank --format jsonl > "$logs/bench.jsonl"

@@ -49,9 +49,10 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             format: ExportFormat::Harbor,
             folder,
             problems,
+            suites,
             image,
         } => {
-            harbor::export(folder, problems, image)?;
+            harbor::export(folder, problems, suites, image)?;
             Ok(ExitCode::SUCCESS)
         }
         Problem::List { format } => list(*format),

@@ -53,14 +53,14 @@ impl Reference {
         if listed.contains(Technique::Fission) {
             reference.together = Together::of(&nest);
         }
+        if listed.contains(Technique::Recomputation) {
+            reference.kept = Kept::of(&nest);
+        }
         if listed.contains(Technique::Fusion) {
             reference.apart = Apart::of(&nest);
         }
         if listed.contains(Technique::BranchRemoval) {
             reference.branches = Branches::of(&nest);
-        }
-        if listed.contains(Technique::Recomputation) {
-            reference.kept = Kept::of(&nest);
         }
         reference
     }

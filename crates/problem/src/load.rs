@@ -431,16 +431,16 @@ fn of_kernel(
     found
 }
 
-/// A definition without the lines of the value at `span`: special techniques that no pool names have no effect, so numbers
-/// that were measured before a definition listed them stay comparable.
+/// A definition without the lines of the value at `span`. Special techniques that no pool names have no effect, so numbers that
+/// were measured before a definition listed them stay comparable.
 fn without_line(text: &str, span: Option<Range<usize>>) -> String {
-    let Some(span) = span else {
-        return text.to_owned();
+    let rest = |span: Range<usize>| {
+        let (before, behind) = (text.get(..span.start)?, text.get(span.end..)?);
+        let begin = before.rfind('\n').map_or(0, |at| at + 1);
+        let next = behind.find('\n').map_or("", |at| &behind[at + 1..]);
+        Some([&before[..begin], next].concat())
     };
-    let begin = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
-    let end = text[span.end..].find('\n');
-    let end = end.map_or(text.len(), |at| span.end + at + 1);
-    [&text[..begin], &text[end..]].concat()
+    span.and_then(rest).unwrap_or_else(|| text.to_owned())
 }
 
 /// The language of candidates that name none: C where the definition names none.

@@ -455,11 +455,12 @@ fn is_of_loops(technique: Technique) -> bool {
         | Technique::Skewing
         | Technique::Fission
         | Technique::Recomputation
-        | Technique::LayoutChange => true,
+        | Technique::LayoutChange
+        | Technique::Fusion
+        | Technique::BranchRemoval => true,
         Technique::Simd | Technique::Openmp | Technique::Prefetch => false,
         // No kernel has these.
-        Technique::Fusion
-        | Technique::SharedMemory
+        Technique::SharedMemory
         | Technique::Dot
         | Technique::Autotuned
         | Technique::Persistent

@@ -49,6 +49,14 @@ pub fn techniques(space: &Space, rendered: &Rendered) -> TechniqueSet {
     if space.listed().contains(Technique::Fission) {
         note(splits(program, &order.ends, rendered), Technique::Fission);
     }
+    if space.listed().contains(Technique::Fusion) {
+        note(fuses(program, &order.ends, rendered), Technique::Fusion);
+    }
+    // Conditions of the reference were read as expressions and parts of ranges. A problem lists this technique if its
+    // reference has conditions.
+    if space.listed().contains(Technique::BranchRemoval) {
+        note(!has("if ("), Technique::BranchRemoval);
+    }
     set
 }
 
@@ -79,13 +87,6 @@ fn has_blocks(program: &Program, walk: &Walk) -> bool {
 /// True if two statements that share a loop in the reference have loops of their own over its iterations. They compute different results, or
 /// results from different arguments: the steps of one result are not told apart in the text.
 fn splits(program: &Program, ends: &Ends, rendered: &Rendered) -> bool {
-    let all = 0..program.statements.len();
-    let computing: Vec<usize> = all.filter(|at| computes(program, *at)).collect();
-    let mut pairs = computing.iter().enumerate().flat_map(|(number, first)| {
-        let others = &computing[number + 1..];
-        others.iter().map(move |second| (*first, *second))
-    });
-    let name = |at: usize| (ends.outputs[at].clone(), sources(program, at));
     let apart = |first: usize, second: usize, var: Var| {
         let repeats = |at: usize| {
             let role = Role::of(program, ends, at, var);
@@ -94,14 +95,46 @@ fn splits(program: &Program, ends: &Ends, rendered: &Rendered) -> bool {
         let (a, b) = (loops(rendered, first, var), loops(rendered, second, var));
         !repeats(first) && !repeats(second) && !a.is_empty() && !b.is_empty() && a.is_disjoint(&b)
     };
-    pairs.any(|(first, second)| {
+    pairs(program, ends).into_iter().any(|(first, second)| {
         let (one, other) = (&program.statements[first], &program.statements[second]);
         let shared = &one.iterators[..one.common(other)];
         !finishes(one, other)
             && !finishes(other, one)
-            && name(first) != name(second)
             && shared.iter().any(|var| apart(first, second, *var))
     })
+}
+
+/// True if two statements share a loop whose iterations the reference runs in a loop of its own for each of them. They compute different
+/// results, or results from different arguments.
+fn fuses(program: &Program, ends: &Ends, rendered: &Rendered) -> bool {
+    let own = |at: usize, from: usize| -> BTreeSet<usize> {
+        let vars = program.statements[at].iterators[from..].iter();
+        let over_data = vars.filter(|var| {
+            let role = Role::of(program, ends, at, **var);
+            role.is_some_and(|role| role != Role::Repeat)
+        });
+        over_data
+            .flat_map(|var| loops(rendered, at, *var))
+            .collect()
+    };
+    pairs(program, ends).into_iter().any(|(first, second)| {
+        let from = program.statements[first].common(&program.statements[second]);
+        !own(first, from).is_disjoint(&own(second, from))
+    })
+}
+
+/// Two statements each that compute different results, or results from different arguments.
+fn pairs(program: &Program, ends: &Ends) -> Vec<(usize, usize)> {
+    let all = 0..program.statements.len();
+    let computing: Vec<usize> = all.filter(|at| computes(program, *at)).collect();
+    let name = |at: usize| (&ends.outputs[at], sources(program, at));
+    let pairs = computing.iter().enumerate().flat_map(|(number, first)| {
+        let others = &computing[number + 1..];
+        others.iter().map(move |second| (*first, *second))
+    });
+    pairs
+        .filter(|(first, second)| name(*first) != name(*second))
+        .collect()
 }
 
 /// The numbers of the loops over data along an iterator around the leaves of a statement.
@@ -490,7 +523,7 @@ mod tests {
     use crate::schedule::Grouping;
 
     #[test]
-    fn programs_that_split_a_loop_have_fission_if_the_problem_lists_it() {
+    fn programs_that_split_or_fuse_loops_say_so_if_the_problem_lists_it() {
         let root =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/polybench/polybench_bicg");
         let labels = |body: &str, listed: TechniqueSet, is_split: bool| {
@@ -518,5 +551,12 @@ mod tests {
         let two = "for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) s[j] += r[i] * A[i * m + j]; for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) q[i] += A[i * m + j] * p[j];";
         assert_eq!(labels(two, fission, true), none);
         assert_eq!(labels(two, fission, false), none);
+        // Loops that the program runs in one.
+        let fusion = TechniqueSet::EMPTY.with(Technique::Fusion);
+        let inner = "for (int i = 0; i < n; i++) { for (int j = 0; j < m; j++) s[j] += r[i] * A[i * m + j]; for (int k = 0; k < m; k++) q[i] += A[i * m + k] * p[k]; }";
+        assert_eq!(labels(inner, fusion, false), fusion);
+        assert_eq!(labels(inner, fusion, true), none);
+        assert_eq!(labels(inner, none, false), none);
+        assert_eq!(labels(one, fusion, false), none);
     }
 }

@@ -15,6 +15,7 @@ const KEYS: &[(&str, &[&str])] = &[
             "cost",
             "bound",
             "techniques",
+            "special",
             "template",
             "threads",
             "deterministic",

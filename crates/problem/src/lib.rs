@@ -102,8 +102,11 @@ pub struct Problem {
     pub work: Formula,
     /// Bytes that one call must move at least.
     pub bytes: Formula,
-    /// Techniques that make sense here.
+    /// Techniques that make sense here and count in every run: detection looks for them, prompts name them, and a task refuses programs
+    /// with those that it does not permit.
     pub techniques: TechniqueSet,
+    /// Techniques that make sense here as well, and count only in a run whose pool names them ([`Problem::in_pool`]).
+    pub special: TechniqueSet,
     /// The parametric programs that the search writes, where the loops of the reference are not affine.
     pub template: Option<Template>,
     /// Thread counts that may be timed.
@@ -406,6 +409,23 @@ impl Problem {
         let said = flags.iter().any(|flag| flag.starts_with("-std="));
         flags.extend(language.standard().filter(|_| !said).map(str::to_owned));
         flags::aligned(flags)
+    }
+
+    /// The problem as a run with this pool of techniques has it: the special ones that the pool names count beside the others. Programs
+    /// of such a run have other techniques, so the problem has another digest.
+    #[must_use]
+    pub fn in_pool(self, pool: TechniqueSet) -> Self {
+        let named = self.special.intersection(pool);
+        if named.is_empty() {
+            return self;
+        }
+        let words = named.to_string();
+        Self {
+            digest: load::digest([Some(self.digest.as_str()), Some(words.as_str())]),
+            techniques: self.techniques.union(named),
+            special: self.special.difference(named),
+            ..self
+        }
     }
 
     /// The pool of techniques of a run that names none.

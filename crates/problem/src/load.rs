@@ -1,6 +1,7 @@
 //! Reading `problem.toml`: every mistake with its line, several at once.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use flopsmith_protocol::{Digest, ProblemFiles, ProblemId, Technique, TechniqueSet, text};
@@ -29,6 +30,7 @@ struct Raw {
     cost: RawCost,
     bound: RawBound,
     techniques: Spanned<Vec<Spanned<String>>>,
+    special: Option<Spanned<Vec<Spanned<String>>>>,
     template: Option<Spanned<String>>,
     threads: Option<Spanned<Vec<u32>>>,
     deterministic: Option<bool>,
@@ -265,17 +267,11 @@ pub(crate) fn parse(
     }
     let work = check.formula(&raw.cost.work, &timed);
     let bytes = check.formula(&raw.cost.bytes, &timed);
-    let mut techniques = TechniqueSet::EMPTY;
-    for name in raw.techniques.get_ref() {
-        match name.get_ref().parse::<Technique>() {
-            Ok(t) if t.is_of_modules_only() => check.wrong(
-                name,
-                format!("`{t}` is a technique of modules of PyTorch, and this is a kernel"),
-            ),
-            Ok(t) => techniques = techniques.with(t),
-            Err(e) => check.wrong(name, e.to_string()),
-        }
-    }
+    let techniques = of_kernel(&mut check, raw.techniques.get_ref(), TechniqueSet::EMPTY);
+    let special = match &raw.special {
+        Some(names) => of_kernel(&mut check, names.get_ref(), techniques),
+        None => TechniqueSet::EMPTY,
+    };
     let others = [&raw.compile.cxx_flags, &raw.compile.fortran_flags];
     let others = others.into_iter().flatten().flatten();
     for flag in raw.compile.flags.iter().chain(others) {
@@ -351,6 +347,7 @@ pub(crate) fn parse(
         None => 65_536,
     };
     check.mistakes.sort();
+    let measured = without_line(text, raw.special.as_ref().map(Spanned::span));
     match (work, bytes, bound) {
         (Some(work), Some(bytes), Some(bound)) if check.mistakes.is_empty() => Ok(Problem {
             id,
@@ -360,7 +357,7 @@ pub(crate) fn parse(
             definition: text.to_owned(),
             digest: digest(
                 [
-                    Some(text),
+                    Some(measured.as_str()),
                     Some(sources.reference.as_str()),
                     sources.baseline.as_deref(),
                 ]
@@ -394,6 +391,7 @@ pub(crate) fn parse(
             work,
             bytes,
             techniques,
+            special,
             template,
             threads,
             max_source_bytes,
@@ -407,6 +405,42 @@ pub(crate) fn parse(
         }),
         _ => Err(check.mistakes),
     }
+}
+
+/// The techniques of kernels with these names, none of which is in `others`.
+fn of_kernel(
+    check: &mut Check<'_>,
+    names: &[Spanned<String>],
+    others: TechniqueSet,
+) -> TechniqueSet {
+    let mut found = TechniqueSet::EMPTY;
+    for name in names {
+        match name.get_ref().parse::<Technique>() {
+            Ok(t) if t.is_of_modules_only() => check.wrong(
+                name,
+                format!("`{t}` is a technique of modules of PyTorch, and this is a kernel"),
+            ),
+            Ok(t) if others.contains(t) => check.wrong(
+                name,
+                format!("`{t}` is among the `techniques` already: name it in one list"),
+            ),
+            Ok(t) => found = found.with(t),
+            Err(e) => check.wrong(name, e.to_string()),
+        }
+    }
+    found
+}
+
+/// A definition without the lines of the value at `span`. Special techniques that no pool names have no effect, so numbers that
+/// were measured before a definition listed them stay comparable.
+fn without_line(text: &str, span: Option<Range<usize>>) -> String {
+    let rest = |span: Range<usize>| {
+        let (before, behind) = (text.get(..span.start)?, text.get(span.end..)?);
+        let begin = before.rfind('\n').map_or(0, |at| at + 1);
+        let next = behind.find('\n').map_or("", |at| &behind[at + 1..]);
+        Some([&before[..begin], next].concat())
+    };
+    span.and_then(rest).unwrap_or_else(|| text.to_owned())
 }
 
 /// The language of candidates that name none: C where the definition names none.

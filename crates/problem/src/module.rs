@@ -192,6 +192,7 @@ fn of_module(
         work: one(),
         bytes: one(),
         techniques: TechniqueSet::of_modules(),
+        special: TechniqueSet::EMPTY,
         template: None,
         threads: (1..=256).collect(),
         max_source_bytes: LONGEST,
@@ -243,6 +244,7 @@ pub(crate) fn definition(technique: Technique) -> &'static str {
             "split a reduction: several programs, threads or lanes take parts of the terms of one result"
         }
         Technique::Openmp => "share the work among threads, by OpenMP or at::parallel_for",
+        Technique::Fusion => "let one kernel do the work of several operators",
         other => prompt::definition(other),
     }
 }

@@ -44,7 +44,7 @@ pub fn definition(technique: Technique) -> &'static str {
         Technique::Skewing => {
             "let the elements that a sweep runs over depend on the number of the sweep"
         }
-        Technique::Fusion => "let one kernel do the work of several operators",
+        Technique::Fusion => "run statements of separate loops of the plain reference in one loop",
         Technique::SharedMemory => "keep blocks in memory that the threads of a kernel share",
         Technique::Dot => "multiply blocks by an instruction for whole blocks",
         Technique::Autotuned => {
@@ -62,6 +62,9 @@ pub fn definition(technique: Technique) -> &'static str {
         }
         Technique::LayoutChange => {
             "copy a whole argument once, with its elements in another order or at other distances"
+        }
+        Technique::BranchRemoval => {
+            "run a statement without its condition in the plain reference: choose its value by arithmetic, a minimum or a maximum, or split the loop"
         }
     }
 }

@@ -32,7 +32,7 @@ pub enum Technique {
     PartialSums,
     /// The elements that a sweep runs over depend on the sweep.
     Skewing,
-    /// One kernel does the work of several operators.
+    /// One kernel does the work of several operators, or statements of several loops run in one loop.
     Fusion,
     /// Blocks are kept in memory that the threads of a kernel share.
     SharedMemory,
@@ -50,12 +50,14 @@ pub enum Technique {
     Recomputation,
     /// A whole argument is copied once into memory of the program, with another order or distance of its elements.
     LayoutChange,
+    /// A statement that the reference runs under a condition runs without one.
+    BranchRemoval,
 }
 
 impl Technique {
     /// All techniques in the order of their bits. New ones come last, so that numbers in files keep their meaning. A set
     /// has room for 32.
-    pub const ALL: [Technique; 19] = [
+    pub const ALL: [Technique; 20] = [
         Technique::LoopReorder,
         Technique::Unroll,
         Technique::CacheBlocking,
@@ -75,6 +77,7 @@ impl Technique {
         Technique::Fission,
         Technique::Recomputation,
         Technique::LayoutChange,
+        Technique::BranchRemoval,
     ];
 
     /// The techniques of modules of PyTorch, whatever language their kernels are written in.
@@ -128,6 +131,7 @@ impl Technique {
             Technique::Fission => "fission",
             Technique::Recomputation => "recomputation",
             Technique::LayoutChange => "layout_change",
+            Technique::BranchRemoval => "branch_removal",
         }
     }
 
@@ -135,8 +139,7 @@ impl Technique {
     pub fn is_of_modules_only(self) -> bool {
         matches!(
             self,
-            Technique::Fusion
-                | Technique::SharedMemory
+            Technique::SharedMemory
                 | Technique::Dot
                 | Technique::Autotuned
                 | Technique::Persistent
@@ -358,7 +361,7 @@ mod tests {
     use super::*;
 
     /// The names in the order of their bits. An index on disk holds the numbers, so a name may be added at the end only.
-    const NAMES: &str = "loop_reorder+unroll+cache_blocking+register_blocking+packing+simd+openmp+prefetch+partial_sums+skewing+fusion+shared_memory+dot+autotuned+persistent+warp_specialized+fission+recomputation+layout_change";
+    const NAMES: &str = "loop_reorder+unroll+cache_blocking+register_blocking+packing+simd+openmp+prefetch+partial_sums+skewing+fusion+shared_memory+dot+autotuned+persistent+warp_specialized+fission+recomputation+layout_change+branch_removal";
 
     #[test]
     fn numbers_keep_their_meaning() {

@@ -279,7 +279,7 @@ mod tests {
         let page = html(TechniqueSet::of_modules(), &few, 50.0);
         assert_eq!(page.matches("<rect").count(), 4);
         let page = html(TechniqueSet::EMPTY, &[row(TechniqueSet::all())], 50.0);
-        assert!(page.contains("19 techniques") && !page.contains("<rect"));
+        assert!(page.contains("20 techniques") && !page.contains("<rect"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use flopsmith_config::{Settings, Start};
 use flopsmith_generator::parameters::{self, Configurations, Program};
 use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::{Technique, TechniqueSet};
 
 use crate::console::usage;
 use crate::paths;
@@ -103,9 +104,17 @@ fn check_python(
     })
 }
 
-/// The problem with the limit that a run's own program has on the length of sources, if it has one.
+/// The problem as a run has it: with the special techniques that its pool names, and with the limit that its own program has on the
+/// length of sources, if it has one.
 #[must_use]
-pub fn permitting(mut problem: Problem, settings: &Settings) -> Problem {
+pub fn permitting(problem: Problem, settings: &Settings) -> Problem {
+    let pool = settings.sqd.techniques;
+    // A run over kernels and modules that names no pool has the techniques of both, and no special ones.
+    let of_both = TechniqueSet::general().union(TechniqueSet::of_modules());
+    let mut problem = match pool.with(Technique::Openmp) == of_both {
+        true => problem,
+        false => problem.in_pool(pool),
+    };
     let start = settings.start.as_ref();
     if let Some(bytes) = start.and_then(|start| start.max_source_bytes) {
         problem.max_source_bytes = bytes as usize;
@@ -280,6 +289,33 @@ mod tests {
         assert_eq!(limit(&settings), 200_000);
         let digest = paths::problem_of(&settings).unwrap().digest;
         assert_eq!(digest, dgemm().digest, "measurements stay comparable");
+    }
+
+    #[test]
+    fn special_techniques_count_in_a_run_whose_pool_names_them() {
+        let mut settings = Settings {
+            problem: root().join("problems/dot").display().to_string(),
+            ..Settings::default()
+        };
+        let mut of = |pool: TechniqueSet| {
+            settings.sqd.techniques = pool;
+            paths::problem_of(&settings).unwrap()
+        };
+        let general = TechniqueSet::general();
+        let usual = of(general);
+        let partial_sums = TechniqueSet::EMPTY.with(Technique::PartialSums);
+        assert_eq!(usual.special, partial_sums);
+        assert!(!usual.techniques.contains(Technique::PartialSums));
+        // Others than those of the problem change nothing.
+        assert_eq!(of(general.with(Technique::Skewing)), usual);
+        let named = of(general.with(Technique::PartialSums));
+        assert_eq!(named.techniques, usual.techniques.union(partial_sums));
+        assert_ne!(named.digest, usual.digest, "programs have other techniques");
+        assert_eq!(of(partial_sums), named);
+        // The pool of a run over modules and kernels that names none.
+        let of_both = general.union(TechniqueSet::of_modules());
+        assert_eq!(of(of_both), usual);
+        assert_eq!(of(of_both.without(Technique::Openmp)), usual);
     }
 
     #[test]

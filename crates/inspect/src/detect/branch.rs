@@ -52,6 +52,17 @@ impl<'t> Walker<'t> {
         }
     }
 
+    /// True if the statement runs under a condition inside of the innermost loop.
+    pub fn is_branch(&self) -> bool {
+        self.conditional > self.outside || self.jumped
+    }
+
+    /// A jump over the rest of an iteration or of a function. What follows a jump under a condition runs under that
+    /// condition.
+    pub fn jump(&mut self) {
+        self.jumped |= self.conditional > self.outside;
+    }
+
     /// Notes the value of a variable that a statement under a condition is about to assign.
     pub fn remember(&mut self, name: &str, whole: bool) {
         if self.conditional == 0 {

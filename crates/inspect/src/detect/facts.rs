@@ -151,6 +151,8 @@ pub(super) struct Write {
     pub copies: bool,
     /// True if one call copies many elements.
     pub block: bool,
+    /// True if the write stands under a condition inside of the innermost loop around it.
+    pub conditional: bool,
     pub line: u32,
 }
 

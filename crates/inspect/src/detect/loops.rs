@@ -68,6 +68,8 @@ impl<'t> Walker<'t> {
         let moving: Vec<Step<'t>> = steps.into_iter().chain(inside).collect();
         let saved = self.move_others(id, name, &moving);
         self.stack.push(id);
+        let outside = std::mem::replace(&mut self.outside, self.conditional);
+        let jumped = std::mem::replace(&mut self.jumped, false);
         self.active.extend(name.map(str::to_owned));
         if let Some(condition) = condition {
             self.eval(condition);
@@ -89,6 +91,7 @@ impl<'t> Walker<'t> {
         self.active
             .truncate(self.active.len() - usize::from(name.is_some()));
         self.stack.pop();
+        (self.outside, self.jumped) = (outside, jumped);
         for (name, before) in saved {
             if let Some(value) = self.lookup_mut(name) {
                 *value = before;

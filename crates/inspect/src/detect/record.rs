@@ -75,6 +75,7 @@ impl<'t> Walker<'t> {
             sources,
             accs,
             block: false,
+            conditional: self.is_branch(),
             line: self.line(node),
         });
     }
@@ -104,6 +105,7 @@ impl<'t> Walker<'t> {
             accs: BTreeSet::new(),
             copies: true,
             block: true,
+            conditional: self.is_branch(),
             line: self.line(node),
         });
     }

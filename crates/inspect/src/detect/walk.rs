@@ -79,6 +79,10 @@ pub(super) struct Walker<'t> {
     /// Loop variables. Each stands for its symbol until its loop ends, even if a statement clamps it.
     pub active: Vec<String>,
     pub conditional: u32,
+    /// The number of conditions around the innermost loop.
+    pub outside: u32,
+    /// True behind a jump under a condition inside of the innermost loop.
+    pub jumped: bool,
     /// For each condition around the statement, the values that it compares.
     pub guards: Vec<Vec<Place>>,
     /// The first value of the loop whose bound is evaluated.
@@ -120,6 +124,8 @@ pub(super) fn facts<'t>(
         stack: Vec::new(),
         active: Vec::new(),
         conditional: 0,
+        outside: 0,
+        jumped: false,
         guards: Vec::new(),
         begin: None,
         assigned: Vec::new(),
@@ -336,8 +342,11 @@ impl<'t> Walker<'t> {
                     self.returned.merge(&seen);
                     self.returned.int = self.returned.int.take().or(seen.int);
                     self.returned.pointer = self.returned.pointer.take().or(seen.pointer);
+                } else {
+                    self.jump();
                 }
             }
+            "continue_statement" => self.jump(),
             "expression_statement" => {
                 if let Some(expression) = node.named_child(0) {
                     self.eval(expression);

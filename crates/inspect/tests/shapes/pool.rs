@@ -1,5 +1,5 @@
 //! Each technique that a shipped problem lists is found in a program of that problem, or `pool.txt` says why no program that is made here
-//! has it. So a run permits nothing that detection could not tell.
+//! has it. So a run permits nothing that detection could not tell. Special techniques are found in programs that tests write.
 
 use std::collections::BTreeMap;
 
@@ -132,6 +132,11 @@ fn each_listed_technique_is_found_in_a_program_of_its_problem_or_has_a_reason() 
                 Some(why) => reasons += &format!("{name} {technique}: {why}\n"),
             }
         }
+        let unknown = problem.special.difference(known);
+        assert!(
+            unknown.is_empty(),
+            "{name}: no written program shows {unknown}"
+        );
     }
     println!("{counts:?}\n{reasons}");
     // Reasons are exceptions.

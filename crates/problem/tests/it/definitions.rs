@@ -157,6 +157,44 @@ fn the_digest_holds_every_file_of_the_definition() {
 }
 
 #[test]
+fn special_techniques_count_where_a_pool_names_them() {
+    let listing = |line: &str| {
+        with(|t| {
+            let rest = t.lines().filter(|l| !l.starts_with("special = "));
+            let rest: String = rest.map(|l| format!("{l}\n")).collect();
+            format!("{line}{rest}")
+        })
+    };
+    let plain = listing("").unwrap();
+    assert!(plain.special.is_empty());
+    let both = "special = [\n  \"fusion\",\n  \"layout_change\",\n]\n";
+    let one = "special = [\"fusion\", \"layout_change\"]\n";
+    let [spread, listed] = [both, one].map(|line| listing(line).unwrap());
+    assert_eq!(listed.special, "fusion+layout_change".parse().unwrap());
+    assert_eq!(listed.special, spread.special);
+    assert_eq!(listed.techniques, plain.techniques);
+    for problem in [&listed, &spread] {
+        assert_eq!(problem.digest, plain.digest, "nothing was measured anew");
+    }
+    let in_pool = |pool: &str| listed.clone().in_pool(pool.parse().unwrap());
+    assert_eq!(in_pool("simd+skewing"), listed);
+    let some = in_pool("simd+fusion");
+    let fusion = "fusion".parse().unwrap();
+    assert_eq!(some.techniques, plain.techniques.union(fusion));
+    assert_eq!(some.special, "layout_change".parse().unwrap());
+    assert_ne!(some.digest, listed.digest);
+    assert_ne!(some.digest, in_pool("fusion+layout_change").digest);
+    for (line, said) in [
+        ("special = [\"simd\"]\n", "`simd` is among the `techniques`"),
+        ("special = [\"dot\"]\n", "a technique of modules"),
+        ("special = [\"fusoin\"]\n", "unknown technique `fusoin`"),
+    ] {
+        let error = listing(line).unwrap_err();
+        assert!(error.contains(said) && error.contains("line 1"), "{error}");
+    }
+}
+
+#[test]
 fn several_mistakes_are_reported_at_once_with_their_lines() {
     let error = with(|t| {
         t.replace(

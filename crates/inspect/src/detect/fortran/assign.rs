@@ -30,8 +30,8 @@ impl Body<'_, '_> {
         let step = match reduction.kind {
             Kind::Sum => format!("{variable} += {term};"),
             Kind::Product => format!("{variable} *= {term};"),
-            Kind::Greatest => format!("if ({term} > {variable}) {variable} = {term};"),
-            Kind::Least => format!("if ({term} < {variable}) {variable} = {term};"),
+            Kind::Greatest => format!("{variable} = {term} > {variable} ? {term} : {variable};"),
+            Kind::Least => format!("{variable} = {term} < {variable} ? {term} : {variable};"),
         };
         self.push(&step);
         self.push(&"}".repeat(braces));

@@ -17,7 +17,7 @@ const MOST_STATEMENTS: usize = 96;
 
 /// A name of a statement that the reference and programs share.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Name {
+pub(super) enum Name {
     /// The work for one output, by its position among the arguments.
     Output(usize),
     /// The outputs that the value reaches, and the arguments that it comes from.
@@ -35,11 +35,26 @@ impl Name {
     }
 }
 
-/// Two statements that share a loop, with the roles of the loop at both.
+/// Two statements with the roles of a loop at both, or of a loop at each.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Pair {
-    names: (Name, Name),
+pub(super) struct Pair {
+    pub names: (Name, Name),
     roles: (Role, Role),
+}
+
+impl Pair {
+    /// The names of two statements that tell them apart, with roles.
+    pub fn all(names: &[Name], others: &[Name], roles: &(Role, Role)) -> Vec<Self> {
+        let both = names
+            .iter()
+            .flat_map(|a| others.iter().map(move |b| (a, b)));
+        let apart = both.filter(|(a, b)| a.differs(b));
+        let pairs = apart.map(|(a, b)| Pair {
+            names: (a.clone(), b.clone()),
+            roles: roles.clone(),
+        });
+        pairs.collect()
+    }
 }
 
 /// The statements of the reference that share loops.
@@ -61,14 +76,7 @@ impl Together {
                     let Some(roles) = roles(nest, (*first, id), (*second, id)) else {
                         continue;
                     };
-                    let apart = names
-                        .iter()
-                        .flat_map(|a| others.iter().map(move |b| (a, b)))
-                        .filter(|(a, b)| a.differs(b));
-                    pairs.extend(apart.map(|(a, b)| Pair {
-                        names: (a.clone(), b.clone()),
-                        roles: roles.clone(),
-                    }));
+                    pairs.extend(Pair::all(names, others, &roles));
                 }
             }
         }
@@ -80,12 +88,7 @@ pub(super) fn note(nest: &Nest<'_>, reference: &Together, found: &mut Detected) 
     if reference.pairs.is_empty() {
         return;
     }
-    let mut named: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
-    for (at, names) in statements(nest) {
-        for name in names {
-            named.entry(name).or_default().push(at);
-        }
-    }
+    let named = by_name(statements(nest));
     for pair in &reference.pairs {
         let (Some(firsts), Some(seconds)) = (named.get(&pair.names.0), named.get(&pair.names.1))
         else {
@@ -135,12 +138,7 @@ fn split(
 /// Loops over the same range, one around each of two statements and not around the other, that both have the roles of one
 /// loop of the reference.
 fn apart(nest: &Nest<'_>, pair: &Pair, first: usize, second: usize) -> Option<(LoopId, LoopId)> {
-    let shared = shared(nest, first, second);
-    let own = |at: usize| -> Vec<LoopId> {
-        let loops = nest.write(at).stack[shared..].iter().copied();
-        loops.filter(|id| over_data(nest, at, *id)).collect()
-    };
-    let (firsts, seconds) = (own(first), own(second));
+    let (firsts, seconds) = own(nest, first, second);
     let mut pairs = firsts
         .iter()
         .flat_map(|a| seconds.iter().map(move |b| (*a, *b)));
@@ -148,6 +146,16 @@ fn apart(nest: &Nest<'_>, pair: &Pair, first: usize, second: usize) -> Option<(L
         has_same_range(nest, (first, *a), (second, *b))
             && is_like(nest, pair, (first, *a), (second, *b))
     })
+}
+
+/// The loops over data around each of two statements and not around the other one.
+pub(super) fn own(nest: &Nest<'_>, first: usize, second: usize) -> (Vec<LoopId>, Vec<LoopId>) {
+    let shared = shared(nest, first, second);
+    let of = |at: usize| -> Vec<LoopId> {
+        let loops = nest.write(at).stack[shared..].iter().copied();
+        loops.filter(|id| over_data(nest, at, *id)).collect()
+    };
+    (of(first), of(second))
 }
 
 /// True if two loops, or the loops over their blocks, run over ranges of the same length.
@@ -178,7 +186,12 @@ fn has_same_range(nest: &Nest<'_>, a: (usize, LoopId), b: (usize, LoopId)) -> bo
 }
 
 /// True if loops at two statements have the roles of a loop of the reference.
-fn is_like(nest: &Nest<'_>, pair: &Pair, first: (usize, LoopId), second: (usize, LoopId)) -> bool {
+pub(super) fn is_like(
+    nest: &Nest<'_>,
+    pair: &Pair,
+    first: (usize, LoopId),
+    second: (usize, LoopId),
+) -> bool {
     let alike = |known: &Role, other: &Role| match (known, other) {
         (Role::Sum(a), Role::Sum(b)) => a.is_empty() || b.is_empty() || !a.is_disjoint(b),
         (known, other) => known == other,
@@ -187,8 +200,12 @@ fn is_like(nest: &Nest<'_>, pair: &Pair, first: (usize, LoopId), second: (usize,
         .is_some_and(|(a, b)| alike(&pair.roles.0, &a) && alike(&pair.roles.1, &b))
 }
 
-/// The roles of loops at two statements; none for loops that run over neither results nor terms.
-fn roles(nest: &Nest<'_>, first: (usize, LoopId), second: (usize, LoopId)) -> Option<(Role, Role)> {
+/// The roles of loops, each at one of two statements; none for loops that run over neither results nor terms.
+pub(super) fn roles(
+    nest: &Nest<'_>,
+    first: (usize, LoopId),
+    second: (usize, LoopId),
+) -> Option<(Role, Role)> {
     let role = |(at, id): (usize, LoopId)| {
         let role = nest.role(at, id)?;
         matches!(role, Role::Out(_) | Role::Sum(_)).then_some(role)
@@ -203,7 +220,7 @@ fn shared(nest: &Nest<'_>, first: usize, second: usize) -> usize {
 }
 
 /// The loops over data around both of two statements.
-fn common(nest: &Nest<'_>, first: usize, second: usize) -> Vec<LoopId> {
+pub(super) fn common(nest: &Nest<'_>, first: usize, second: usize) -> Vec<LoopId> {
     let loops = &nest.write(first).stack[..shared(nest, first, second)];
     let over_data = |id: &LoopId| over_data(nest, first, *id) && over_data(nest, second, *id);
     loops.iter().copied().filter(over_data).collect()
@@ -214,7 +231,7 @@ fn over_data(nest: &Nest<'_>, at: usize, id: LoopId) -> bool {
 }
 
 /// The statements that compute, with their names.
-fn statements(nest: &Nest<'_>) -> Vec<(usize, Vec<Name>)> {
+pub(super) fn statements(nest: &Nest<'_>) -> Vec<(usize, Vec<Name>)> {
     let all = (0..nest.facts.writes.len()).filter(|at| computes(nest, nest.write(*at)));
     let named = all.take(MOST_STATEMENTS).filter_map(|at| {
         let outputs = nest.outputs(at);
@@ -227,6 +244,17 @@ fn statements(nest: &Nest<'_>) -> Vec<(usize, Vec<Name>)> {
         Some((at, names))
     });
     named.collect()
+}
+
+/// The statements that have each name.
+pub(super) fn by_name(statements: Vec<(usize, Vec<Name>)>) -> BTreeMap<Name, Vec<usize>> {
+    let mut named: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
+    for (at, names) in statements {
+        for name in names {
+            named.entry(name).or_default().push(at);
+        }
+    }
+    named
 }
 
 /// True if a statement computes from elements of other arrays. A start value, a copy, and the store of a finished sum

@@ -1,11 +1,13 @@
 //! Derives techniques from the facts of a walk.
 //!
 //! Each technique has a definition that holds for any loop nest (`docs/decisions/0079-techniques-of-any-loop-nest.md`,
-//! `docs/decisions/0111-fission-and-recomputation.md`). The judgement compares the loops around writes, their movement
+//! `docs/decisions/0111-fission-and-recomputation.md`, `docs/decisions/0127-special-techniques.md`). The judgement compares the loops around writes, their movement
 //! along the dimensions of arguments, and the loops of the problem's reference.
 
 mod blocks;
+mod branches;
 mod fission;
+mod fusion;
 mod layout;
 mod order;
 mod packing;
@@ -21,7 +23,9 @@ use flopsmith_protocol::{Technique, TechniqueSet};
 use super::Detected;
 use super::facts::Facts;
 use super::shapes::Shapes;
+use branches::Branches;
 use fission::Together;
+use fusion::Apart;
 use order::Order;
 use recomputation::Kept;
 use roles::Nest;
@@ -31,6 +35,8 @@ use roles::Nest;
 pub(super) struct Reference {
     order: Order,
     together: Together,
+    apart: Apart,
+    branches: Branches,
     kept: Kept,
     listed: TechniqueSet,
 }
@@ -49,6 +55,12 @@ impl Reference {
         }
         if listed.contains(Technique::Recomputation) {
             reference.kept = Kept::of(&nest);
+        }
+        if listed.contains(Technique::Fusion) {
+            reference.apart = Apart::of(&nest);
+        }
+        if listed.contains(Technique::BranchRemoval) {
+            reference.branches = Branches::of(&nest);
         }
         reference
     }
@@ -69,4 +81,6 @@ pub(super) fn judge(facts: &Facts, shapes: &Shapes, reference: &Reference, found
     if reference.listed.contains(Technique::LayoutChange) {
         layout::note(&nest, found);
     }
+    fusion::note(&nest, &reference.apart, found);
+    branches::note(&nest, &reference.branches, found);
 }

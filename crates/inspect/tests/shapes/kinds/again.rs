@@ -207,7 +207,7 @@ fn covariance() -> Vec<Kernel> {
             "polybench_covariance",
             "kept, fused with the means",
             [vec![whole(), fused], each(v("i"), of_kept())].concat(),
-            &[],
+            &[Technique::Fusion],
         ),
     ]
 }
@@ -365,7 +365,11 @@ fn products() -> Vec<Kernel> {
                 last(second("x2"), left(), v("x2")),
             ],
             // The reference runs over the columns of `FF` within its rows.
-            &[Technique::LoopReorder, Technique::Recomputation],
+            &[
+                Technique::Fusion,
+                Technique::LoopReorder,
+                Technique::Recomputation,
+            ],
         ),
         of(
             "the left factor again",
@@ -374,12 +378,16 @@ fn products() -> Vec<Kernel> {
                 fill_right(),
                 last(first("x1"), v("x1"), right()),
             ],
-            &[Technique::Recomputation],
+            &[Technique::Fusion, Technique::Recomputation],
         ),
         of(
             "both factors again",
             vec![last([first("x1"), second("x2")].concat(), v("x1"), v("x2"))],
-            &[Technique::LoopReorder, Technique::Recomputation],
+            &[
+                Technique::Fusion,
+                Technique::LoopReorder,
+                Technique::Recomputation,
+            ],
         ),
     ]
 }

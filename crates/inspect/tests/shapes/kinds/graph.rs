@@ -42,6 +42,10 @@ pub fn all() -> Vec<Kernel> {
         });
     };
     for least in [Least::If, Least::Select, Least::Min] {
+        let labels = |list: &[(bool, Technique)]| {
+            let removed = (least != Least::If, Technique::BranchRemoval);
+            labels(list.iter().copied().chain([removed]))
+        };
         // The path through `k`, from the row that `first` gives.
         let relax = |i: E, j: E, first: E, second: E, copy: usize| -> Vec<S> {
             let through = format!("through{copy}");
@@ -76,12 +80,12 @@ pub fn all() -> Vec<Kernel> {
             push(
                 format!("{least:?} {first} plain"),
                 nest(plain()),
-                labels([turned]),
+                labels(&[turned]),
             );
             push(
                 format!("{least:?} {first} simd"),
                 nest(directed("omp simd", plain())),
-                labels([turned, (true, Technique::Simd)]),
+                labels(&[turned, (true, Technique::Simd)]),
             );
             push(
                 format!("{least:?} {first} parallel"),
@@ -90,7 +94,7 @@ pub fn all() -> Vec<Kernel> {
                     v("n"),
                     directed("omp parallel for", vec![run(first, v("n"), plain())]),
                 )],
-                labels([turned, (true, Technique::Openmp)]),
+                labels(&[turned, (true, Technique::Openmp)]),
             );
             for factor in [2, 4] {
                 let inner = unrolled(second, n(0), v("n"), factor, &|place, copy| {
@@ -100,7 +104,7 @@ pub fn all() -> Vec<Kernel> {
                 push(
                     format!("{least:?} {first} unroll {factor}"),
                     nest(inner),
-                    labels([turned, (true, Technique::Unroll)]),
+                    labels(&[turned, (true, Technique::Unroll)]),
                 );
             }
             for size in [32, 48] {
@@ -127,7 +131,7 @@ pub fn all() -> Vec<Kernel> {
                             )],
                         ),
                     ],
-                    labels([turned, (true, Technique::CacheBlocking)]),
+                    labels(&[turned, (true, Technique::CacheBlocking)]),
                 );
             }
         }
@@ -143,7 +147,7 @@ pub fn all() -> Vec<Kernel> {
         push(
             format!("{least:?} element of the row"),
             vec![run("k", v("n"), vec![run("i", v("n"), inner)])],
-            labels([]),
+            labels(&[]),
         );
         let packed = vec![
             run(
@@ -167,7 +171,7 @@ pub fn all() -> Vec<Kernel> {
                 S::Array(Ty::Element, "row".into(), vec![v("n")], false),
                 run("k", v("n"), packed),
             ],
-            labels([(true, Technique::Packing)]),
+            labels(&[(true, Technique::Packing)]),
         );
         // Three phases over blocks, each of which runs over the same loops.
         let part = |rows: &str, columns: &str| {
@@ -204,7 +208,7 @@ pub fn all() -> Vec<Kernel> {
                     vec![stride("jb", n(0), v("n"), v("NB"), vec![part("ib", "jb")])],
                 ),
             ]),
-            labels([(true, Technique::CacheBlocking)]),
+            labels(&[(true, Technique::CacheBlocking)]),
         );
         // In the last phase, the paths through the nodes of a block may be tried together for each pair.
         let end = |block: &str| min(v(block) + v("NB"), v("n"));
@@ -232,7 +236,7 @@ pub fn all() -> Vec<Kernel> {
                 stride("ib", n(0), v("n"), v("NB"), vec![part("ib", "kb")]),
                 run("i", v("n"), vec![run("j", v("n"), cell)]),
             ]),
-            labels([
+            labels(&[
                 (true, Technique::CacheBlocking),
                 (true, Technique::LoopReorder),
             ]),
@@ -279,7 +283,7 @@ pub fn all() -> Vec<Kernel> {
                     vec![stride("j", n(0), v("n") - n(3), n(4), cells)],
                 ),
             ]),
-            labels([
+            labels(&[
                 (true, Technique::CacheBlocking),
                 (true, Technique::LoopReorder),
                 (true, Technique::RegisterBlocking),

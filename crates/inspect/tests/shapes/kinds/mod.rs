@@ -3,6 +3,7 @@
 mod again;
 mod butterfly;
 mod elements;
+mod fused;
 mod graph;
 mod product;
 mod rows;
@@ -38,6 +39,7 @@ pub fn all() -> Vec<Kernel> {
         // Last, so that the programs before them keep their spellings.
         split::all(),
         again::all(),
+        fused::all(),
     ]
     .concat()
 }

@@ -508,7 +508,8 @@ fn three() -> Vec<Kernel> {
                     problem: "stencil3d",
                     about: format!("{order:?} {way:?} edges {with_edges}"),
                     body,
-                    labels: way_labels(way, turned),
+                    // An expression chooses the values at the edges, or the edges have loops of their own.
+                    labels: way_labels(way, turned).with(Technique::BranchRemoval),
                 });
             }
         }

@@ -1,5 +1,5 @@
 // problem: polybench_covariance
-// techniques: none
+// techniques: fusion
 extern "C" void polybench_covariance(int m, int n, const double *data, double *mean, double *cov) {
   double *columns = new double[n * m];
   for (int j = 0; j < m; j++) {

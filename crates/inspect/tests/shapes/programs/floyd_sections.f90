@@ -1,5 +1,5 @@
 ! problem: floyd_warshall
-! techniques: none
+! techniques: branch_removal
 subroutine floyd_warshall(n, weight, length) bind(c)
   use iso_c_binding
   implicit none

@@ -1,5 +1,5 @@
 /* problem: floyd_warshall */
-/* techniques: unroll+simd */
+/* techniques: unroll+simd+branch_removal */
 #include <immintrin.h>
 void floyd_warshall(int n, const int *weight, int *length) {
   for (int i = 0; i < n; i++)

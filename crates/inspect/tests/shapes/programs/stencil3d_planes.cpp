@@ -1,5 +1,5 @@
 // problem: stencil3d
-// techniques: cache_blocking+openmp
+// techniques: cache_blocking+openmp+branch_removal
 #include <algorithm>
 extern "C" void stencil3d(int d, int h, int w, const double *in, double *out) {
   auto at = [=](int z, int y, int x) { return (z * h + y) * w + x; };

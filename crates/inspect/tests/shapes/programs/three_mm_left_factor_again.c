@@ -1,5 +1,5 @@
 /* problem: polybench_3mm */
-/* techniques: recomputation */
+/* techniques: fusion+recomputation */
 #include <stdlib.h>
 void polybench_3mm(int ni, int nj, int nk, int nl, int nm, const double *A, const double *B, const double *C, const double *D, double *G) {
   double *F = malloc(sizeof *F * nj * nl);

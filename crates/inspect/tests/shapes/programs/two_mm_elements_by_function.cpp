@@ -1,5 +1,5 @@
 // problem: polybench_2mm
-// techniques: recomputation
+// techniques: fusion+recomputation
 namespace {
 double element(int nj, int nk, const double *A, const double *B, int i, int j) {
   double sum = 0;

@@ -1,5 +1,5 @@
 /* problem: polybench_2mm */
-/* techniques: loop_reorder */
+/* techniques: loop_reorder+fusion */
 void polybench_2mm(int ni, int nj, int nk, int nl, double alpha, double beta, const double *A, const double *B, const double *C, double *D) {
   for (int i = 0; i < ni; i++) {
     for (int l = 0; l < nl; l++) D[i * nl + l] *= beta;

@@ -1,5 +1,5 @@
 ! problem: polybench_2mm
-! techniques: recomputation
+! techniques: fusion+recomputation
 subroutine two_mm(ni, nj, nk, nl, alpha, beta, A, B, C, D) bind(c, name="polybench_2mm")
   use iso_c_binding
   implicit none

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use flopsmith_protocol::{FIRST_WORKLOAD, text};
 use serde::{Deserialize, Serialize};
 
+use crate::baseline::{self, Baseline};
 use crate::error::Error;
 
 /// Distributions of inputs that `reference.py`'s own inputs can be changed into.
@@ -98,6 +99,9 @@ struct Fields {
     strides: bool,
     #[serde(default)]
     aliasing: bool,
+    #[serde(default)]
+    deterministic: bool,
+    baselines: Option<Vec<String>>,
     #[serde(rename = "workload")]
     workloads: Vec<Workload>,
     tolerance: BTreeMap<String, Tolerance>,
@@ -122,6 +126,10 @@ pub struct Problem {
     pub strides: bool,
     /// True if candidates are also verified with one tensor as several inputs.
     pub aliasing: bool,
+    /// True if a second call with the same inputs must give the same bits.
+    pub deterministic: bool,
+    /// The programs that candidates are timed against; the fastest one counts.
+    pub baselines: Vec<Baseline>,
     /// The workloads; candidates are verified and timed on each.
     pub workloads: Vec<Workload>,
     /// Tolerances by data type (`float32`).
@@ -184,6 +192,10 @@ impl Problem {
         if let Some(mistake) = fields.gradients.mistake() {
             return Err(wrong(mistake));
         }
+        let baselines = match &fields.baselines {
+            None => Baseline::DEFAULT.to_vec(),
+            Some(names) => Baseline::named(names).map_err(&wrong)?,
+        };
         if !(1..=4).contains(&fields.level) {
             return Err(wrong("`level` must be from 1 to 4".into()));
         }
@@ -223,9 +235,29 @@ impl Problem {
             gradients: fields.gradients,
             strides: fields.strides,
             aliasing: fields.aliasing,
+            deterministic: fields.deterministic,
+            baselines,
             workloads: fields.workloads,
             tolerance: fields.tolerance,
             folder,
+        })
+    }
+
+    /// The baselines that this machine times: modules are timed on the CPU.
+    pub fn timed_baselines(&self) -> impl Iterator<Item = Baseline> {
+        let all = self.baselines.iter().copied();
+        all.filter(|baseline| !baseline.needs_gpu())
+    }
+
+    /// A note on baselines that this machine does not time, if there are any.
+    pub fn left_out(&self) -> Option<String> {
+        let all = self.baselines.iter().copied();
+        let without: Vec<Baseline> = all.filter(|baseline| baseline.needs_gpu()).collect();
+        (!without.is_empty()).then(|| {
+            format!(
+                "leaving out baselines that need a GPU: {}",
+                baseline::list(&without)
+            )
         })
     }
 
@@ -274,6 +306,12 @@ source = "KernelBench"
     fn gradients_strides_and_aliasing_are_off_unless_a_problem_permits_them() {
         let plain = load(GOOD).unwrap();
         assert!(!plain.gradients.any() && !plain.strides && !plain.aliasing);
+        assert!(!plain.deterministic);
+        assert!(
+            load(&format!("deterministic = true\n{GOOD}"))
+                .unwrap()
+                .deterministic
+        );
         let with = |keys: &str| load(&format!("{keys}\n{GOOD}")).unwrap();
         assert!(!with("gradients = false").gradients.any());
         assert_eq!(with("gradients = true").gradients, Gradients::All(true));
@@ -281,6 +319,18 @@ source = "KernelBench"
         let names = ["x", "norm.weight"].map(str::to_owned).to_vec();
         assert_eq!(named.gradients, Gradients::Of(names));
         assert!(named.gradients.any() && named.strides && named.aliasing);
+    }
+
+    #[test]
+    fn a_problem_names_its_baselines_and_those_for_a_gpu_are_left_out() {
+        let usual = load(GOOD).unwrap();
+        assert_eq!(usual.baselines, Baseline::DEFAULT);
+        assert_eq!(usual.left_out(), None);
+        let some = "baselines = [\"max-autotune\", \"inductor\"]";
+        let some = load(&format!("{some}\n{GOOD}")).unwrap();
+        let timed: Vec<Baseline> = some.timed_baselines().collect();
+        assert_eq!(timed, [Baseline::Inductor]);
+        assert!(some.left_out().unwrap().ends_with(": max-autotune"));
     }
 
     #[test]
@@ -303,6 +353,9 @@ source = "KernelBench"
                 "list of names of inputs",
             ),
             ("level = 1", "level = 1\nstrides = \"yes\"", "strides"),
+            ("level = 1", "level = 1\nbaselines = []", "names nothing"),
+            ("level = 1", "level = 1\nbaselines = [\"jit\"]", "`jit`"),
+            ("level = 1", "level = 1\ndeterministic = 1", "deterministic"),
         ] {
             let error = load(&GOOD.replacen(from, to, 1)).unwrap_err();
             assert!(error.to_string().contains(part), "{error}");

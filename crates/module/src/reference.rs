@@ -276,10 +276,10 @@ impl Reference {
         Ok(answer["operations"].as_f64().unwrap_or(1.0).max(1.0))
     }
 
-    /// Compiles the module by TorchInductor; later calls use that.
-    pub fn compile(&mut self) -> Result<(), Error> {
+    /// Compiles the module by TorchInductor in a mode of `torch.compile`; later calls use that.
+    pub fn compile(&mut self, mode: &str) -> Result<(), Error> {
         self.lines
-            .order(&json!({"do": "compile", "mode": "default"}))
+            .order(&json!({"do": "compile", "mode": mode}))
             .map_err(|_| self.broken("it ended"))?;
         let answer = self.reply(COMPILING)?;
         self.sound(answer).map(drop)

@@ -8,6 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 
 use crate::arena::Arena;
+use crate::baseline::Baseline;
 use crate::compare::{Output, POISON, compare};
 use crate::error::Error;
 use crate::outcome::Failure;
@@ -63,8 +64,8 @@ pub(crate) struct Bench {
     pub loaded: Loaded,
     /// The eager module, which makes inputs and expected results too.
     pub eager: Reference,
-    /// The module compiled by TorchInductor, if it is a baseline.
-    pub inductor: Option<Reference>,
+    /// The module compiled by TorchInductor, for each baseline that needs it.
+    pub compiled: Vec<(Baseline, Reference)>,
 }
 
 /// The inputs of one call.

@@ -18,6 +18,9 @@ use crate::{Caches, Entry, ErrorBound, Language, Params, Problem, VerifyPlan, Wo
 /// Longest source of a candidate, bytes.
 const LONGEST: usize = 256 << 10;
 
+/// The programs that candidates of most modules are timed against.
+pub(crate) const BOTH: &str = "eager PyTorch and TorchInductor";
+
 /// A complete candidate for a module that adds a bias and applies ReLU, which no shipped problem asks for.
 pub const EXAMPLE: &str = include_str!("module_example.py");
 
@@ -43,6 +46,11 @@ pub struct Module {
     /// True if one tensor may be several inputs.
     #[serde(default)]
     aliasing: bool,
+    /// True if a second call with the same inputs must give the same bits.
+    #[serde(default)]
+    deterministic: bool,
+    /// The names of the programs that candidates are timed against; none for the usual ones.
+    baselines: Option<Vec<String>>,
     /// The processor that times candidates, in words for prompts; none if it is not known. It is no part of the definition, and does
     /// not travel.
     #[serde(skip)]
@@ -54,6 +62,19 @@ pub struct Module {
 }
 
 impl Module {
+    /// The programs that candidates are timed against, in words: those of the names that need no GPU.
+    pub(crate) fn baselines(&self) -> &'static str {
+        let named = |name: &str| {
+            let names = self.baselines.as_ref();
+            names.is_none_or(|names| names.iter().any(|one| one == name))
+        };
+        match (named("eager"), named("inductor")) {
+            (true, false) => "eager PyTorch",
+            (false, true) => "TorchInductor",
+            _ => BOTH,
+        }
+    }
+
     /// The names whose gradients are verified, for prompts; none for a module that is verified by its results alone.
     fn gradients(&self) -> Option<String> {
         match self.gradients.as_ref()? {
@@ -265,9 +286,14 @@ pub(crate) fn facts(problem: &Problem, module: &Module) -> String {
     let device = module.device.as_ref().map(|device| format!(" ({device})"));
     let _ = writeln!(
         out,
-        "Device: the CPU{}. It is timed in inference mode beside eager PyTorch and TorchInductor, at these workloads: {}. The speedup over the faster of the two counts, as the geometric mean over the workloads.",
+        "Device: the CPU{}. It is timed in inference mode beside {}, at these workloads: {}. The speedup over {} counts, as the geometric mean over the workloads.",
         device.unwrap_or_default(),
-        timed.join("; ")
+        module.baselines(),
+        timed.join("; "),
+        match module.baselines() {
+            BOTH => "the faster of the two",
+            one => one,
+        }
     );
     let _ = writeln!(
         out,
@@ -290,6 +316,12 @@ pub(crate) fn facts(problem: &Problem, module: &Module) -> String {
         "Results: they are compared with a float64 run of `Model` on secret inputs ({kinds}). An element may differ from its value r by ({}), where rms is the root mean square of the result.",
         tolerances.join("; ")
     );
+    if module.deterministic {
+        let _ = writeln!(
+            out,
+            "Bits: a second call with the same inputs must give the same bits."
+        );
+    }
     if let Some(names) = module.gradients() {
         let _ = writeln!(
             out,
@@ -432,6 +464,31 @@ mod tests {
         let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         let kernel = Problem::load(&problems.join("dgemm")).unwrap();
         assert_eq!(kernel.clone().timed_by("a processor"), kernel);
+    }
+
+    #[test]
+    fn the_prompt_says_what_a_module_is_compared_with_and_that_its_bits_repeat() {
+        let mut problem = shipped("softmax");
+        let asked = |problem: &Problem| prompt::full(problem, problem.techniques, None);
+        let usual = asked(&problem);
+        assert!(usual.contains("over the faster of the two counts"));
+        assert!(!usual.contains("the same bits"), "{usual}");
+        let both = problem.compared_with();
+        let module = problem.module.as_mut().unwrap();
+        module.deterministic = true;
+        module.baselines = Some(vec!["max-autotune".into(), "inductor".into()]);
+        let text = asked(&problem);
+        for part in [
+            "mode beside TorchInductor, at",
+            "The speedup over TorchInductor counts",
+            "a second call with the same inputs must give the same bits",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert_eq!(problem.compared_with(), "TorchInductor");
+        assert!(both.starts_with("the faster of "), "{both}");
+        problem.module.as_mut().unwrap().baselines = Some(vec!["eager".into()]);
+        assert_eq!(problem.compared_with(), "eager PyTorch");
     }
 
     #[test]

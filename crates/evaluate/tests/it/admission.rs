@@ -57,7 +57,6 @@ fn errors(reference: &str) -> Option<Vec<String>> {
     fs::write(folder.path().join("reference.py"), reference).unwrap();
     let options = Options {
         cores: Vec::new(),
-        inductor: false,
         architectures: Architecture::DEFAULT.to_vec(),
         interpretation: Duration::from_secs(1),
         allow_weaker_jail: true,

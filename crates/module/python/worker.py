@@ -281,6 +281,14 @@ class Candidate:
         if self.triton:
             self.triton.state["turn"] += 1
 
+    def again(self, call):
+        """Repeats a call. Kernels of Triton keep their configurations, and their programs run in the opposite order."""
+        if self.triton:
+            self.triton.state.update(again=True, turn=self.triton.state["turn"] - 1)
+        call()
+        if self.triton:
+            self.triton.state["again"] = False
+
     def gradients(self):
         """A call with gradients. Tensors of the inference mode take none, so all are made anew."""
         order = self.order
@@ -362,7 +370,9 @@ def serve_candidate():
                 candidate.workload(order)
             elif order["do"] == "gradients":
                 with torch.inference_mode(False), torch.enable_grad():
-                    candidate.gradients()
+                    candidate.again(candidate.gradients) if order.get("again") else candidate.gradients()
+            elif order["do"] == "call":
+                candidate.again(candidate.call)
             elif order["do"] == "launches":
                 reply(done="launches", **worker_triton().launches())
                 continue

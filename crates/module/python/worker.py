@@ -231,11 +231,13 @@ class Candidate:
         self.triton = worker_triton() if order["triton"] else None
 
     def build(self, order):
-        """Makes a `ModelNew`, which must have the parameters and buffers of the reference, by name and shape."""
+        """Makes a `ModelNew`, which must have the parameters and buffers of the reference, by name and shape. A workload with a data type converts them, as `Model`."""
         arguments = order["init"]
         with torch.no_grad():
             kind = self.module.ModelNew
             self.model = kind(**arguments) if isinstance(arguments, dict) else kind(*arguments)
+            if order["dtype"]:
+                torch.nn.Module.to(self.model, getattr(torch, order["dtype"]))
         self.model.eval()
         check_names(self.model, self.found)
         check_constants(self.module, self.found)

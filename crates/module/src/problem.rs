@@ -11,7 +11,14 @@ use crate::baseline::{self, Baseline};
 use crate::error::Error;
 
 /// Distributions of inputs that `reference.py`'s own inputs can be changed into.
-pub const DISTRIBUTIONS: [&str; 6] = ["plain", "large", "tiny", "shifted", "sparse", "rows"];
+pub const DISTRIBUTIONS: [&str; 9] = [
+    "plain", "large", "tiny", "shifted", "sparse", "rows", "signed", "extremes", "constant",
+];
+/// A problem that names no distributions has the first ones: it may be undefined for the others.
+const USUAL: usize = 6;
+
+/// Data types that a workload may give to floating-point inputs and parameters.
+const DTYPES: [&str; 4] = ["float32", "float64", "bfloat16", "float16"];
 
 /// One named set of constants of `reference.py`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +29,9 @@ pub struct Workload {
     /// Values that replace constants at the top of `reference.py`.
     #[serde(default)]
     pub constants: BTreeMap<String, serde_json::Value>,
+    /// The data type of floating-point inputs and parameters; none for those that `reference.py` gives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dtype: Option<String>,
 }
 
 /// The largest error of an output element of one data type. An element may differ from the float64 result r by
@@ -175,6 +185,14 @@ impl Problem {
                     "the name `{FIRST_WORKLOAD}` of a workload stands for the first workload of each problem; choose another name"
                 )));
             }
+            let unknown = |dtype: &&String| !DTYPES.contains(&dtype.as_str());
+            if let Some(dtype) = workload.dtype.as_ref().filter(unknown) {
+                return Err(wrong(format!(
+                    "unknown data type `{dtype}` of the workload `{}`; there are {}",
+                    workload.name,
+                    DTYPES.join(", ")
+                )));
+            }
             let plain = |v: &serde_json::Value| v.is_number() || v.is_boolean() || v.is_string();
             if let Some((name, _)) = workload.constants.iter().find(|(_, v)| !plain(v)) {
                 return Err(wrong(format!(
@@ -223,7 +241,10 @@ impl Problem {
             .canonicalize()
             .map_err(|e| wrong(format!("the folder cannot be resolved: {e}")))?;
         let distributions = match fields.distributions.is_empty() {
-            true => DISTRIBUTIONS.map(str::to_owned).to_vec(),
+            true => DISTRIBUTIONS[..USUAL]
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect(),
             false => fields.distributions,
         };
         Ok(Problem {
@@ -294,8 +315,10 @@ source = "KernelBench"
     }
 
     #[test]
-    fn a_definition_gets_all_distributions_unless_it_names_some() {
-        assert_eq!(load(GOOD).unwrap().distributions.len(), DISTRIBUTIONS.len());
+    fn a_definition_gets_the_usual_distributions_unless_it_names_some() {
+        assert_eq!(load(GOOD).unwrap().distributions, DISTRIBUTIONS[..USUAL]);
+        let more = format!("distributions = [\"signed\", \"constant\"]\n{GOOD}");
+        assert_eq!(load(&more).unwrap().distributions, ["signed", "constant"]);
         // The mark of Windows' editors is no part of the definition.
         let some = load(&format!("\u{feff}distributions = [\"plain\"]\n{GOOD}")).unwrap();
         assert_eq!(some.distributions, ["plain"]);
@@ -319,6 +342,14 @@ source = "KernelBench"
         let names = ["x", "norm.weight"].map(str::to_owned).to_vec();
         assert_eq!(named.gradients, Gradients::Of(names));
         assert!(named.gradients.any() && named.strides && named.aliasing);
+    }
+
+    #[test]
+    fn a_workload_may_state_a_data_type() {
+        assert_eq!(load(GOOD).unwrap().workloads[0].dtype, None);
+        let half = GOOD.replacen("\"small\"", "\"small\"\ndtype = \"bfloat16\"", 1);
+        let half = load(&half).unwrap();
+        assert_eq!(half.workloads[0].dtype.as_deref(), Some("bfloat16"));
     }
 
     #[test]
@@ -353,6 +384,11 @@ source = "KernelBench"
                 "list of names of inputs",
             ),
             ("level = 1", "level = 1\nstrides = \"yes\"", "strides"),
+            (
+                "\"small\"",
+                "\"small\"\ndtype = \"int8\"",
+                "data type `int8` of the workload `small`",
+            ),
             ("level = 1", "level = 1\nbaselines = []", "names nothing"),
             ("level = 1", "level = 1\nbaselines = [\"jit\"]", "`jit`"),
             ("level = 1", "level = 1\ndeterministic = 1", "deterministic"),
@@ -367,6 +403,7 @@ source = "KernelBench"
     fn the_shipped_problems_load() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/modules");
         let (mut levels, mut in_cpp, mut in_triton) = ([0; 5], 0, 0);
+        let (mut deterministic, mut typed) = (0, 0);
         for entry in fs::read_dir(root).unwrap() {
             let folder = entry.unwrap().path();
             let problem = Problem::load(&folder).unwrap();
@@ -377,14 +414,20 @@ source = "KernelBench"
             // Triton's interpreter knows no gradients.
             let gradients = problem.gradients.any();
             assert!(has("solution_triton.py") != gradients, "{}", problem.id);
-            // Shapes and not only names differ.
+            // Shapes and not only names differ, and each data type that is stated has its tolerance.
+            let mut dtypes = problem.workloads.iter().filter_map(|w| w.dtype.as_ref());
+            let bound = |dtype: &String| problem.tolerance.contains_key(dtype);
+            assert!(dtypes.all(bound), "{}", problem.id);
             let mut workloads = problem.workloads.iter().map(|w| &w.constants);
             let first = workloads.next().unwrap();
             assert!(workloads.any(|other| other != first), "{}", problem.id);
             levels[usize::from(problem.level)] += 1;
+            deterministic += usize::from(problem.deterministic);
+            typed += usize::from(problem.workloads.iter().any(|w| w.dtype.is_some()));
         }
-        assert_eq!(levels, [0, 12, 10, 8, 0]);
-        assert!(in_cpp >= 17, "only {in_cpp} solutions in C++");
-        assert!(in_triton >= 29, "only {in_triton} solutions in Triton");
+        assert_eq!(levels, [0, 13, 11, 8, 0]);
+        assert!(deterministic >= 1 && typed >= 1);
+        assert!(in_cpp >= 19, "only {in_cpp} solutions in C++");
+        assert!(in_triton >= 31, "only {in_triton} solutions in Triton");
     }
 }

@@ -127,6 +127,8 @@ pub(crate) struct Expected {
     pub scale: Vec<f64>,
     /// True if all values are finite.
     pub finite: bool,
+    /// True if the eager module gives an infinity or a NaN in place of a finite value: its data type is too small.
+    pub overflows: bool,
 }
 
 /// A trusted process. Dropping it ends it.
@@ -205,6 +207,7 @@ impl Reference {
             "do": "load",
             "reference": problem.reference(),
             "constants": workload.constants,
+            "dtype": workload.dtype,
             "gradients": problem.gradients,
             "strides": problem.strides,
             "aliasing": problem.aliasing,

@@ -141,6 +141,7 @@ pub(crate) fn build(worker: &mut Worker, bench: &Bench, state: &[u8]) -> Result<
         &json!({
             "do": "build",
             "init": loaded.init,
+            "dtype": bench.workload.dtype,
             "parameters": loaded.places["parameters"],
         }),
         SLOW,

@@ -100,6 +100,8 @@ struct Constants {
     name: String,
     #[serde(default)]
     constants: BTreeMap<String, toml::Value>,
+    /// The data type of floating-point inputs and parameters; none for those of the reference.
+    dtype: Option<String>,
 }
 
 /// The largest error of an element: a share of the root mean square of the result, and a share of the element.
@@ -240,10 +242,11 @@ impl Constants {
         }
     }
 
-    /// `wide (ROWS = 512, COLUMNS = 2048)`.
+    /// `wide (ROWS = 512, COLUMNS = 2048, bfloat16)`.
     fn words(&self) -> String {
         let constants = self.constants.iter();
-        let constants: Vec<String> = constants.map(|(name, v)| format!("{name} = {v}")).collect();
+        let constants = constants.map(|(name, v)| format!("{name} = {v}"));
+        let constants: Vec<String> = constants.chain(self.dtype.clone()).collect();
         match constants.is_empty() {
             true => self.name.clone(),
             false => format!("{} ({})", self.name, constants.join(", ")),
@@ -299,6 +302,12 @@ pub(crate) fn facts(problem: &Problem, module: &Module) -> String {
         out,
         "Parameters: `ModelNew` takes the arguments of `Model`, and has parameters and buffers of the same names, shapes and types. Their values are set before calls, and nothing may be kept from one call to the next."
     );
+    if module.workloads.iter().any(|w| w.dtype.is_some()) {
+        let _ = writeln!(
+            out,
+            "Data types: where a workload names one, floating-point inputs have it, and `ModelNew` is converted to it by `.to(…)` after `__init__`."
+        );
+    }
     let kinds = match module.distributions.as_slice() {
         [] => "ordinary, large, tiny, shifted and sparse ones, and rows of very different sizes"
             .to_owned(),
@@ -464,6 +473,20 @@ mod tests {
         let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         let kernel = Problem::load(&problems.join("dgemm")).unwrap();
         assert_eq!(kernel.clone().timed_by("a processor"), kernel);
+    }
+
+    #[test]
+    fn the_prompt_names_the_data_types_of_workloads() {
+        let mut problem = shipped("softmax");
+        let asked = |problem: &Problem| prompt::full(problem, problem.techniques, None);
+        assert!(!asked(&problem).contains("Data types:"));
+        problem.module.as_mut().unwrap().workloads[0].dtype = Some("bfloat16".into());
+        let text = asked(&problem);
+        assert!(
+            text.contains("wide (COLUMNS = 2048, ROWS = 512, bfloat16)"),
+            "{text}"
+        );
+        assert!(text.contains("Data types:"), "{text}");
     }
 
     #[test]

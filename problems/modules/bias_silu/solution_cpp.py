@@ -7,6 +7,28 @@ SOURCE = r"""
 #include <cmath>
 #include <cstdint>
 
+// exp(x): 2^n times a polynomial of the fraction.
+static inline float exponential(float x) {
+    x = x < -87.0f ? -87.0f : x;
+    x = x > 88.0f ? 88.0f : x;
+    float n = __builtin_nearbyintf(x * 1.44269504088896f);
+    float r = __builtin_fmaf(n, -0.693359375f, x);
+    r = __builtin_fmaf(n, 2.12194440e-4f, r);
+    float p = 1.9875691500e-4f;
+    p = __builtin_fmaf(p, r, 1.3981999507e-3f);
+    p = __builtin_fmaf(p, r, 8.3334519073e-3f);
+    p = __builtin_fmaf(p, r, 4.1665795894e-2f);
+    p = __builtin_fmaf(p, r, 1.6666665459e-1f);
+    p = __builtin_fmaf(p, r, 5.0000001201e-1f);
+    p = __builtin_fmaf(p, r * r, r + 1.0f);
+    std::int32_t bits = (static_cast<std::int32_t>(n) + 127) << 23;
+    float scale;
+    __builtin_memcpy(&scale, &bits, 4);
+    return p * scale;
+}
+
+static inline double exponential(double x) { return std::exp(x); }
+
 // Computes in the type C, and rounds once.
 template <typename T, typename C>
 void rows_of(const torch::Tensor& x, const torch::Tensor& bias, torch::Tensor& output) {
@@ -22,7 +44,7 @@ void rows_of(const torch::Tensor& x, const torch::Tensor& bias, torch::Tensor& o
             #pragma omp simd
             for (std::int64_t i = 0; i < n; ++i) {
                 const C v = static_cast<C>(a[i]) + static_cast<C>(add[i]);
-                b[i] = static_cast<T>(v / (C(1) + std::exp(-v)));
+                b[i] = static_cast<T>(v / (C(1) + exponential(-v)));
             }
         }
     });

@@ -4,7 +4,6 @@ from torch.utils.cpp_extension import load_inline
 
 SOURCE = r"""
 #include <torch/extension.h>
-#include <algorithm>
 #include <cstdint>
 
 torch::Tensor segment_sum(torch::Tensor x, torch::Tensor group, std::int64_t groups) {
@@ -16,18 +15,13 @@ torch::Tensor segment_sum(torch::Tensor x, torch::Tensor group, std::int64_t gro
     const float* from = input.data_ptr<float>();
     const std::int64_t* of = which.data_ptr<std::int64_t>();
     float* to = output.data_ptr<float>();
-    const std::int64_t width = 64;
     // Threads share the features, so each sum has its terms in the order of the rows.
-    at::parallel_for(0, (n + width - 1) / width, 1, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t block = begin; block < end; ++block) {
-            const std::int64_t first = block * width;
-            const std::int64_t count = std::min(width, n - first);
-            for (std::int64_t r = 0; r < rows; ++r) {
-                const float* a = from + r * n + first;
-                float* b = to + of[r] * n + first;
-                #pragma omp simd
-                for (std::int64_t i = 0; i < count; ++i) b[i] += a[i];
-            }
+    at::parallel_for(0, n, 16, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t r = 0; r < rows; ++r) {
+            const float* a = from + r * n;
+            float* b = to + of[r] * n;
+            #pragma omp simd
+            for (std::int64_t i = begin; i < end; ++i) b[i] += a[i];
         }
     });
     return output;

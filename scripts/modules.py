@@ -39,12 +39,12 @@ FLAGS = ["-O3", "-std=c++17", "-fPIC", "-march=native", "-fopenmp", "-fno-math-e
 class Reference:
     """The trusted process of a problem, as the supervisor uses it."""
 
-    def __init__(self, folder, constants):
+    def __init__(self, folder, constants, dtype):
         self.arena = tempfile.NamedTemporaryFile()
         settings = json.dumps({"paths": sys.path, "cores": [], "threads": torch.get_num_threads(), "arena": self.arena.name})
         self.child = subprocess.Popen([sys.executable, PYTHON / "reference.py", settings], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.child.stdout.readline()
-        loaded = self.order("load", reference=str(folder / "reference.py"), constants=constants, seed=1)
+        loaded = self.order("load", reference=str(folder / "reference.py"), constants=constants, dtype=dtype, seed=1)
         self.layout, self.init, self.single = loaded["layout"], loaded["init"], loaded["single"]
         self.arena.truncate(self.layout["bytes"])
         self.memory = mmap.mmap(self.arena.fileno(), 0)
@@ -131,8 +131,8 @@ def compiled_kernels(source):
 
 
 @torch.inference_mode()
-def run(aot, problem, file, constants):
-    """Checks a solution at one workload; returns what is to be said of it."""
+def run(aot, problem, file, constants, dtype):
+    """Checks a solution at one workload, in its data type if it states one; returns what is to be said of it."""
     triton = file.name == "solution_triton.py"
     if triton and not aot:  # odd values stay odd
         constants = {k: min(v, INTERPRETED.get(k, v) + (v - INTERPRETED.get(k, v)) % 2) for k, v in constants.items()}
@@ -141,10 +141,11 @@ def run(aot, problem, file, constants):
         raise RuntimeError(checked["refusals"][0])
     ready = {e["name"]: compiled(e) for e in checked["extensions"]}
     sys.modules["torch.utils.cpp_extension"] = types.SimpleNamespace(load_inline=lambda name, **_: ready[name])
-    reference = Reference(file.parent, constants)
+    reference = Reference(file.parent, constants, dtype)
     try:
         worker_triton.noted.clear()
         model = module(file, "candidate").ModelNew(*reference.init).eval()
+        model = model.to(getattr(torch, dtype)) if dtype else model
         if aot:
             model(*reference.fresh(1, "plain"))
             return "; ".join(compiled_kernels(checked["triton"]["kernel_source"]))
@@ -175,7 +176,7 @@ def main():
         problem = tomllib.loads((file.parent / "problem.toml").read_text())
         for workload in problem["workload"]:
             try:
-                said = run(given.aot, problem, file, workload["constants"])
+                said = run(given.aot, problem, file, workload["constants"], workload.get("dtype"))
             except Exception as error:  # a solution may raise anything
                 said, failed = f"WRONG: {type(error).__name__}: {error}", failed + 1
             print(f"{file.parent.name} {file.stem} {workload['name']}: {said}", flush=True)

@@ -197,7 +197,6 @@ impl ModuleEvaluator {
         let cores = cores_for(threads);
         let options = Options {
             cores: cores.kernel,
-            inductor: true,
             architectures: Architecture::DEFAULT.to_vec(),
             interpretation: INTERPRETED,
             allow_weaker_jail,

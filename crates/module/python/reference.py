@@ -222,11 +222,10 @@ def flat(results):
     return list(results), single
 
 
-def spread(value, kind, seed):
-    """The same tensor with another distribution: breaks programs that rely on values of one kind."""
+def spread(value, kind, make):
+    """The same tensor with another distribution: breaks programs that rely on values of one kind. `make` is a generator."""
     if not value.is_floating_point() or kind == "plain":
         return value
-    make = torch.Generator().manual_seed(seed)
     if kind == "large":
         return value * 24
     if kind == "tiny":
@@ -235,6 +234,15 @@ def spread(value, kind, seed):
         return value + 5
     if kind == "sparse":
         return value * (torch.rand(value.shape, generator=make) < 0.3)
+    if kind == "signed":
+        return value * (1 - 2 * torch.randint(0, 2, value.shape, generator=make)).to(value.dtype)
+    if kind == "extremes":
+        # Even the third powers of the largest ones are finite, and sums of many of them.
+        scale = torch.finfo(value.dtype).max ** 0.25
+        drawn = torch.rand(value.shape, generator=make)
+        return torch.where(drawn < 1 / 64, value * scale, torch.where(drawn > 63 / 64, value / scale, value))
+    if kind == "constant":
+        return value[..., :1].expand_as(value) if value.dim() else value
     if kind == "rows":
         rows = torch.exp2(torch.randint(-8, 5, value.shape[:-1] + (1,), generator=make).to(value.dtype)) if value.dim() > 1 else 1
         return value * rows
@@ -254,7 +262,7 @@ def in_double():
 
 class Problem:
     def __init__(self):
-        self.memory = self.module = self.model = self.exact = self.run = self.layout = None
+        self.memory = self.module = self.model = self.exact = self.run = self.layout = self.dtype = None
         self.wanted = []
 
     def tensor(self, place):
@@ -277,13 +285,20 @@ class Problem:
         except TypeError:
             raise Invalid("get_init_inputs must give numbers, text, lists and dictionaries only") from None
         torch.manual_seed(order["seed"])
+        self.dtype = order.get("dtype") and getattr(torch, order["dtype"])
         self.model = make().eval()
+        self.model = self.model.to(self.dtype) if self.dtype else self.model
         self.exact = make().eval().double()
         # Values of constants that `Model` reads while it runs are float64 too, so defaults do not round.
-        inputs = self.module.get_inputs()
-        with torch.inference_mode():
-            outputs, self.single = flat(self.model(*inputs))
-            again, _ = flat(self.model(*inputs))
+        inputs = self.typed(self.module.get_inputs())
+        try:
+            with torch.inference_mode():
+                outputs, self.single = flat(self.model(*inputs))
+                again, _ = flat(self.model(*inputs))
+        except RuntimeError as error:
+            if not self.dtype:
+                raise
+            raise Invalid(f"Model cannot compute in {order['dtype']} on the CPU: {error}"[:4000]) from None
         if not all(torch.equal(a, b) or a.isnan().any() for a, b in zip(outputs, again)):
             raise Invalid("Model gives different results for the same inputs: it is random")
         self.wanted = targets(order.get("gradients", False), inputs, self.model)
@@ -294,6 +309,12 @@ class Problem:
         self.layout = describe(inputs, self.model, outputs, self.wanted, order.get("strides", False), order.get("aliasing", False))
         self.run = self.model
         return {"layout": self.layout, "single": self.single, "init": init}
+
+    def typed(self, inputs):
+        """The inputs in the data type of the workload: floating-point tensors are rounded to it, all else stays."""
+        if not self.dtype:
+            return inputs
+        return [i.to(self.dtype) if isinstance(i, torch.Tensor) and i.is_floating_point() else i for i in inputs]
 
     def map(self, order):
         """Maps the shared memory, which the supervisor has made as large as `load` asked for."""
@@ -311,12 +332,14 @@ class Problem:
 
     def make_inputs(self, order):
         torch.manual_seed(order["seed"])
-        made = self.module.get_inputs()
+        made = self.typed(self.module.get_inputs())
+        # With the same seed, it would draw the inputs again: the smallest ones would be those that stay in sparse ones.
+        make = torch.Generator().manual_seed(order["seed"] ^ 0x5DEECE66D)
         for to, value in zip(self.inputs, made):
             if isinstance(to, torch.Tensor):
                 if value.shape != to.shape or value.dtype != to.dtype:
                     raise Invalid("get_inputs gives tensors of other shapes in another call")
-                to.copy_(spread(value, order["distribution"], order["seed"]))
+                to.copy_(spread(value, order["distribution"], make))
         for to in self.upstream:
             # Numbers after those of the inputs: another generator with the same seed would give the inputs again.
             if to is not None:
@@ -402,15 +425,16 @@ class Problem:
     @staticmethod
     def figures(places, exact, eager):
         """Writes exact values, and gives the largest error of the eager ones and the root mean square of each tensor."""
-        errors, scales = [], []
+        errors, scales, overflows = [], [], False
         for to, value, rounded in zip(places, exact, eager):
             to.copy_(value)
             finite = value.isfinite() & rounded.isfinite()
             error = (rounded.double() - value.double())[finite].abs()
+            overflows |= bool((value.isfinite() & ~rounded.isfinite()).any())
             errors.append(error.max().item() if error.numel() else 0.0)
             kept = value.double()[value.isfinite()]
             scales.append(kept.square().mean().sqrt().item() if kept.numel() else 0.0)
-        return {"eager_error": errors, "scale": scales, "finite": all(bool(v.isfinite().all()) for v in exact)}
+        return {"eager_error": errors, "scale": scales, "finite": all(bool(v.isfinite().all()) for v in exact), "overflows": overflows}
 
     def statistics(self, order):
         """Figures for the admission of a problem, of the present inputs and parameters."""

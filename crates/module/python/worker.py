@@ -231,11 +231,13 @@ class Candidate:
         self.triton = worker_triton() if order["triton"] else None
 
     def build(self, order):
-        """Makes a `ModelNew`, which must have the parameters and buffers of the reference, by name and shape."""
+        """Makes a `ModelNew`, which must have the parameters and buffers of the reference, by name and shape. A workload with a data type converts them, as `Model`."""
         arguments = order["init"]
         with torch.no_grad():
             kind = self.module.ModelNew
             self.model = kind(**arguments) if isinstance(arguments, dict) else kind(*arguments)
+            if order["dtype"]:
+                torch.nn.Module.to(self.model, getattr(torch, order["dtype"]))
         self.model.eval()
         check_names(self.model, self.found)
         check_constants(self.module, self.found)
@@ -280,6 +282,14 @@ class Candidate:
             to.copy_(result)
         if self.triton:
             self.triton.state["turn"] += 1
+
+    def again(self, call):
+        """Repeats a call. Kernels of Triton keep their configurations, and their programs run in the opposite order."""
+        if self.triton:
+            self.triton.state.update(again=True, turn=self.triton.state["turn"] - 1)
+        call()
+        if self.triton:
+            self.triton.state["again"] = False
 
     def gradients(self):
         """A call with gradients. Tensors of the inference mode take none, so all are made anew."""
@@ -362,7 +372,9 @@ def serve_candidate():
                 candidate.workload(order)
             elif order["do"] == "gradients":
                 with torch.inference_mode(False), torch.enable_grad():
-                    candidate.gradients()
+                    candidate.again(candidate.gradients) if order.get("again") else candidate.gradients()
+            elif order["do"] == "call":
+                candidate.again(candidate.call)
             elif order["do"] == "launches":
                 reply(done="launches", **worker_triton().launches())
                 continue

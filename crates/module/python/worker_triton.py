@@ -21,7 +21,7 @@ MOST = 64
 # The largest grid that a GPU takes.
 GRID = (2**31 - 1, 65535, 65535)
 
-noted, state = {}, {"knock_out": False, "turn": 0}
+noted, state = {}, {"knock_out": False, "turn": 0, "again": False}
 
 
 class Kept:
@@ -89,7 +89,7 @@ class Kernel(interpreter.InterpretedFunction):
         by_position = set(self.arg_names[: len(arguments)])
         if by_position & (set(named) | set(configuration)) or set(configuration) & set(named):
             raise ValueError(f"{self.__name__}: a launch or its configurations give a value twice")
-        state["backwards"] = state["turn"] // count % 2 == 1
+        state["backwards"] = (state["turn"] // count % 2 == 1) != state["again"]
         named.update(configuration)
         given = {**self.defaults, **dict(zip(self.arg_names, arguments)), **named}
         for name, value in self.values.items():

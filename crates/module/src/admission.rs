@@ -117,11 +117,16 @@ pub(crate) fn admit(
     }
     for distribution in &problem.distributions {
         bench.fresh(rng, distribution, true)?;
-        if !bench.eager.expect()?.finite {
+        let expected = bench.eager.expect()?;
+        if !expected.finite || expected.overflows {
+            let why = match expected.finite {
+                true => "that are too large for the data type of the module",
+                false => "that are not finite",
+            };
             say(
                 Severity::Error,
                 format!(
-                    "inputs of the distribution `{distribution}` give results that are not finite; leave it out of `distributions`"
+                    "inputs of the distribution `{distribution}` give results {why}; leave it out of `distributions`"
                 ),
             );
         }
@@ -171,7 +176,7 @@ fn gradients(
             )
         })
         .collect();
-    if !expected.finite {
+    if !expected.finite || expected.overflows {
         found.push(format!(
             "inputs of the distribution `{distribution}` give gradients that are not finite; leave it out of `distributions`"
         ));

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::admission::{self, Finding};
+use crate::baseline::Baseline;
 use crate::check::{self, Triton};
 use crate::compile::Built;
 use crate::environment::{Environment, cpuinfo};
@@ -36,8 +37,6 @@ use crate::worker::{self, CANDIDATE_AT, SLOW, Setup, Stop, Worker};
 pub struct Options {
     /// The cores on which all sides are called; the caller keeps them free.
     pub cores: Vec<usize>,
-    /// Time against TorchInductor too; compiling the reference takes some tens of seconds a workload.
-    pub inductor: bool,
     /// The architectures for which kernels of Triton and of CUDA C++ are compiled.
     pub architectures: Vec<Architecture>,
     /// Longest time of Triton's interpreter for one candidate, such as [`INTERPRETATION`](crate::INTERPRETATION).
@@ -156,6 +155,9 @@ impl Evaluator {
         if !self.benches.is_empty() {
             return Ok(());
         }
+        if let Some(note) = self.problem.left_out() {
+            (self.options.progress)(&note);
+        }
         (self.options.progress)("starting the reference");
         let started = self.references()?;
         let mut benches = Vec::new();
@@ -166,7 +168,7 @@ impl Evaluator {
                 workload: workload.clone(),
                 loaded,
                 eager,
-                inductor: None,
+                compiled: Vec::new(),
             });
         }
         self.benches = benches;
@@ -180,24 +182,33 @@ impl Evaluator {
         self.problem.workloads.iter().map(start).collect()
     }
 
-    /// Compiles the reference by TorchInductor for all workloads, which only a candidate that is timed needs.
-    fn prepare_inductor(&mut self) -> Result<(), Error> {
-        let ready = |bench: &Bench| bench.inductor.is_some();
-        if !self.options.inductor || self.benches.iter().all(ready) {
-            return Ok(());
-        }
-        for (mut inductor, bench) in self.references()?.into_iter().zip(&mut self.benches) {
-            (self.options.progress)(&format!(
-                "compiling the reference by TorchInductor for {}",
-                bench.workload.name
-            ));
-            let state = bench.fresh(&mut self.rng, "plain", true)?;
-            inductor.wait()?;
-            inductor.load(&self.problem, &bench.workload)?;
-            inductor.arena.write(0, &state)?;
-            inductor.set_parameters()?;
-            inductor.compile()?;
-            bench.inductor = Some(inductor);
+    /// Compiles the reference by TorchInductor for all workloads, once for each baseline that needs it, which only a
+    /// candidate that is timed does.
+    fn prepare_compiled(&mut self) -> Result<(), Error> {
+        let baselines: Vec<Baseline> = self.problem.timed_baselines().collect();
+        for baseline in baselines {
+            let Some(mode) = baseline.mode() else {
+                continue;
+            };
+            let ready = |bench: &Bench| bench.compiled.iter().any(|(of, _)| *of == baseline);
+            if self.benches.iter().all(ready) {
+                continue;
+            }
+            for (mut compiled, bench) in self.references()?.into_iter().zip(&mut self.benches) {
+                (self.options.progress)(&format!(
+                    "compiling the reference by TorchInductor for {}",
+                    bench.workload.name
+                ));
+                let state = bench.fresh(&mut self.rng, "plain", true)?;
+                compiled.wait()?;
+                compiled.load(&self.problem, &bench.workload)?;
+                compiled.arena.write(0, &state)?;
+                compiled.set_parameters()?;
+                compiled.compile(mode)?;
+                // One of an attempt that failed at a later workload.
+                bench.compiled.retain(|(of, _)| *of != baseline);
+                bench.compiled.push((baseline, compiled));
+            }
         }
         Ok(())
     }
@@ -385,9 +396,9 @@ impl Evaluator {
         for bench in &mut self.benches {
             let state = bench.fresh(rng, "plain", true)?;
             verify::build(worker, bench, &state)?;
-            if let Some(inductor) = &mut bench.inductor {
-                inductor.arena.write(0, &state)?;
-                inductor.set_parameters()?;
+            for (_, compiled) in &mut bench.compiled {
+                compiled.arena.write(0, &state)?;
+                compiled.set_parameters()?;
             }
             let speeds = time::time(worker, problem, bench, limits, rng)?;
             // The module that was timed is verified again, on inputs of a kind that no one could foresee.

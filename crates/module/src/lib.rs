@@ -3,8 +3,8 @@
 //!
 //! A problem is a folder with `problem.toml` and a `reference.py` in KernelBench's contract. [`Builder`] checks a
 //! candidate's source without executing it and compiles its extensions. [`Evaluator`] verifies its results, and its
-//! gradients where a problem asks for them, against a float64 run of the reference, and times it against the eager module
-//! and TorchInductor. Kernels of Triton run in Triton's interpreter and are compiled for GPUs, but not timed: that needs a
+//! gradients where a problem asks for them, against a float64 run of the reference, and times it against the baselines
+//! that the problem names. Kernels of Triton run in Triton's interpreter and are compiled for GPUs, but not timed: that needs a
 //! GPU. CUDA C++ is compiled only.
 //!
 //! Crate `evaluate` puts these stages together. This crate knows nothing of kernels with array arguments. It shares with
@@ -20,6 +20,7 @@
 
 mod admission;
 mod arena;
+mod baseline;
 mod check;
 mod compare;
 mod compile;
@@ -41,6 +42,7 @@ mod verify;
 mod worker;
 
 pub use admission::{Finding, Severity};
+pub use baseline::Baseline;
 pub use check::{Checked, Cuda, Extension, Kernel, Refusal, Triton};
 pub use environment::Environment;
 pub use error::Error;

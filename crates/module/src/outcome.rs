@@ -47,7 +47,7 @@ impl From<Refusal> for Failure {
 /// The speed relative to one baseline at one workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Speed {
-    /// The baseline: `eager` or `inductor`.
+    /// The name of the [`Baseline`](crate::Baseline).
     pub baseline: &'static str,
     /// Time of the baseline divided by that of the candidate.
     pub speedup: f64,

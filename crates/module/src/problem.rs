@@ -7,10 +7,18 @@ use std::path::{Path, PathBuf};
 use flopsmith_protocol::{FIRST_WORKLOAD, text};
 use serde::{Deserialize, Serialize};
 
+use crate::baseline::{self, Baseline};
 use crate::error::Error;
 
 /// Distributions of inputs that `reference.py`'s own inputs can be changed into.
-pub const DISTRIBUTIONS: [&str; 6] = ["plain", "large", "tiny", "shifted", "sparse", "rows"];
+pub const DISTRIBUTIONS: [&str; 9] = [
+    "plain", "large", "tiny", "shifted", "sparse", "rows", "signed", "extremes", "constant",
+];
+/// A problem that names no distributions has the first ones: it may be undefined for the others.
+const USUAL: usize = 6;
+
+/// Data types that a workload may give to floating-point inputs and parameters.
+const DTYPES: [&str; 4] = ["float32", "float64", "bfloat16", "float16"];
 
 /// One named set of constants of `reference.py`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +29,9 @@ pub struct Workload {
     /// Values that replace constants at the top of `reference.py`.
     #[serde(default)]
     pub constants: BTreeMap<String, serde_json::Value>,
+    /// The data type of floating-point inputs and parameters; none for those that `reference.py` gives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dtype: Option<String>,
 }
 
 /// The largest error of an output element of one data type. An element may differ from the float64 result r by
@@ -98,6 +109,9 @@ struct Fields {
     strides: bool,
     #[serde(default)]
     aliasing: bool,
+    #[serde(default)]
+    deterministic: bool,
+    baselines: Option<Vec<String>>,
     #[serde(rename = "workload")]
     workloads: Vec<Workload>,
     tolerance: BTreeMap<String, Tolerance>,
@@ -122,6 +136,10 @@ pub struct Problem {
     pub strides: bool,
     /// True if candidates are also verified with one tensor as several inputs.
     pub aliasing: bool,
+    /// True if a second call with the same inputs must give the same bits.
+    pub deterministic: bool,
+    /// The programs that candidates are timed against; the fastest one counts.
+    pub baselines: Vec<Baseline>,
     /// The workloads; candidates are verified and timed on each.
     pub workloads: Vec<Workload>,
     /// Tolerances by data type (`float32`).
@@ -167,6 +185,14 @@ impl Problem {
                     "the name `{FIRST_WORKLOAD}` of a workload stands for the first workload of each problem; choose another name"
                 )));
             }
+            let unknown = |dtype: &&String| !DTYPES.contains(&dtype.as_str());
+            if let Some(dtype) = workload.dtype.as_ref().filter(unknown) {
+                return Err(wrong(format!(
+                    "unknown data type `{dtype}` of the workload `{}`; there are {}",
+                    workload.name,
+                    DTYPES.join(", ")
+                )));
+            }
             let plain = |v: &serde_json::Value| v.is_number() || v.is_boolean() || v.is_string();
             if let Some((name, _)) = workload.constants.iter().find(|(_, v)| !plain(v)) {
                 return Err(wrong(format!(
@@ -184,6 +210,10 @@ impl Problem {
         if let Some(mistake) = fields.gradients.mistake() {
             return Err(wrong(mistake));
         }
+        let baselines = match &fields.baselines {
+            None => Baseline::DEFAULT.to_vec(),
+            Some(names) => Baseline::named(names).map_err(&wrong)?,
+        };
         if !(1..=4).contains(&fields.level) {
             return Err(wrong("`level` must be from 1 to 4".into()));
         }
@@ -211,7 +241,10 @@ impl Problem {
             .canonicalize()
             .map_err(|e| wrong(format!("the folder cannot be resolved: {e}")))?;
         let distributions = match fields.distributions.is_empty() {
-            true => DISTRIBUTIONS.map(str::to_owned).to_vec(),
+            true => DISTRIBUTIONS[..USUAL]
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect(),
             false => fields.distributions,
         };
         Ok(Problem {
@@ -223,9 +256,29 @@ impl Problem {
             gradients: fields.gradients,
             strides: fields.strides,
             aliasing: fields.aliasing,
+            deterministic: fields.deterministic,
+            baselines,
             workloads: fields.workloads,
             tolerance: fields.tolerance,
             folder,
+        })
+    }
+
+    /// The baselines that this machine times: modules are timed on the CPU.
+    pub fn timed_baselines(&self) -> impl Iterator<Item = Baseline> {
+        let all = self.baselines.iter().copied();
+        all.filter(|baseline| !baseline.needs_gpu())
+    }
+
+    /// A note on baselines that this machine does not time, if there are any.
+    pub fn left_out(&self) -> Option<String> {
+        let all = self.baselines.iter().copied();
+        let without: Vec<Baseline> = all.filter(|baseline| baseline.needs_gpu()).collect();
+        (!without.is_empty()).then(|| {
+            format!(
+                "leaving out baselines that need a GPU: {}",
+                baseline::list(&without)
+            )
         })
     }
 
@@ -262,8 +315,10 @@ source = "KernelBench"
     }
 
     #[test]
-    fn a_definition_gets_all_distributions_unless_it_names_some() {
-        assert_eq!(load(GOOD).unwrap().distributions.len(), DISTRIBUTIONS.len());
+    fn a_definition_gets_the_usual_distributions_unless_it_names_some() {
+        assert_eq!(load(GOOD).unwrap().distributions, DISTRIBUTIONS[..USUAL]);
+        let more = format!("distributions = [\"signed\", \"constant\"]\n{GOOD}");
+        assert_eq!(load(&more).unwrap().distributions, ["signed", "constant"]);
         // The mark of Windows' editors is no part of the definition.
         let some = load(&format!("\u{feff}distributions = [\"plain\"]\n{GOOD}")).unwrap();
         assert_eq!(some.distributions, ["plain"]);
@@ -274,6 +329,12 @@ source = "KernelBench"
     fn gradients_strides_and_aliasing_are_off_unless_a_problem_permits_them() {
         let plain = load(GOOD).unwrap();
         assert!(!plain.gradients.any() && !plain.strides && !plain.aliasing);
+        assert!(!plain.deterministic);
+        assert!(
+            load(&format!("deterministic = true\n{GOOD}"))
+                .unwrap()
+                .deterministic
+        );
         let with = |keys: &str| load(&format!("{keys}\n{GOOD}")).unwrap();
         assert!(!with("gradients = false").gradients.any());
         assert_eq!(with("gradients = true").gradients, Gradients::All(true));
@@ -281,6 +342,26 @@ source = "KernelBench"
         let names = ["x", "norm.weight"].map(str::to_owned).to_vec();
         assert_eq!(named.gradients, Gradients::Of(names));
         assert!(named.gradients.any() && named.strides && named.aliasing);
+    }
+
+    #[test]
+    fn a_workload_may_state_a_data_type() {
+        assert_eq!(load(GOOD).unwrap().workloads[0].dtype, None);
+        let half = GOOD.replacen("\"small\"", "\"small\"\ndtype = \"bfloat16\"", 1);
+        let half = load(&half).unwrap();
+        assert_eq!(half.workloads[0].dtype.as_deref(), Some("bfloat16"));
+    }
+
+    #[test]
+    fn a_problem_names_its_baselines_and_those_for_a_gpu_are_left_out() {
+        let usual = load(GOOD).unwrap();
+        assert_eq!(usual.baselines, Baseline::DEFAULT);
+        assert_eq!(usual.left_out(), None);
+        let some = "baselines = [\"max-autotune\", \"inductor\"]";
+        let some = load(&format!("{some}\n{GOOD}")).unwrap();
+        let timed: Vec<Baseline> = some.timed_baselines().collect();
+        assert_eq!(timed, [Baseline::Inductor]);
+        assert!(some.left_out().unwrap().ends_with(": max-autotune"));
     }
 
     #[test]
@@ -303,6 +384,14 @@ source = "KernelBench"
                 "list of names of inputs",
             ),
             ("level = 1", "level = 1\nstrides = \"yes\"", "strides"),
+            (
+                "\"small\"",
+                "\"small\"\ndtype = \"int8\"",
+                "data type `int8` of the workload `small`",
+            ),
+            ("level = 1", "level = 1\nbaselines = []", "names nothing"),
+            ("level = 1", "level = 1\nbaselines = [\"jit\"]", "`jit`"),
+            ("level = 1", "level = 1\ndeterministic = 1", "deterministic"),
         ] {
             let error = load(&GOOD.replacen(from, to, 1)).unwrap_err();
             assert!(error.to_string().contains(part), "{error}");
@@ -314,6 +403,7 @@ source = "KernelBench"
     fn the_shipped_problems_load() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/modules");
         let (mut levels, mut in_cpp, mut in_triton) = ([0; 5], 0, 0);
+        let (mut deterministic, mut typed) = (0, 0);
         for entry in fs::read_dir(root).unwrap() {
             let folder = entry.unwrap().path();
             let problem = Problem::load(&folder).unwrap();
@@ -324,14 +414,20 @@ source = "KernelBench"
             // Triton's interpreter knows no gradients.
             let gradients = problem.gradients.any();
             assert!(has("solution_triton.py") != gradients, "{}", problem.id);
-            // Shapes and not only names differ.
+            // Shapes and not only names differ, and each data type that is stated has its tolerance.
+            let mut dtypes = problem.workloads.iter().filter_map(|w| w.dtype.as_ref());
+            let bound = |dtype: &String| problem.tolerance.contains_key(dtype);
+            assert!(dtypes.all(bound), "{}", problem.id);
             let mut workloads = problem.workloads.iter().map(|w| &w.constants);
             let first = workloads.next().unwrap();
             assert!(workloads.any(|other| other != first), "{}", problem.id);
             levels[usize::from(problem.level)] += 1;
+            deterministic += usize::from(problem.deterministic);
+            typed += usize::from(problem.workloads.iter().any(|w| w.dtype.is_some()));
         }
-        assert_eq!(levels, [0, 12, 10, 8, 0]);
-        assert!(in_cpp >= 17, "only {in_cpp} solutions in C++");
-        assert!(in_triton >= 29, "only {in_triton} solutions in Triton");
+        assert_eq!(levels, [0, 13, 11, 8, 0]);
+        assert!(deterministic >= 1 && typed >= 1);
+        assert!(in_cpp >= 19, "only {in_cpp} solutions in C++");
+        assert!(in_triton >= 31, "only {in_triton} solutions in Triton");
     }
 }

@@ -127,6 +127,8 @@ pub(crate) struct Expected {
     pub scale: Vec<f64>,
     /// True if all values are finite.
     pub finite: bool,
+    /// True if the eager module gives an infinity or a NaN in place of a finite value: its data type is too small.
+    pub overflows: bool,
 }
 
 /// A trusted process. Dropping it ends it.
@@ -205,6 +207,7 @@ impl Reference {
             "do": "load",
             "reference": problem.reference(),
             "constants": workload.constants,
+            "dtype": workload.dtype,
             "gradients": problem.gradients,
             "strides": problem.strides,
             "aliasing": problem.aliasing,
@@ -276,10 +279,10 @@ impl Reference {
         Ok(answer["operations"].as_f64().unwrap_or(1.0).max(1.0))
     }
 
-    /// Compiles the module by TorchInductor; later calls use that.
-    pub fn compile(&mut self) -> Result<(), Error> {
+    /// Compiles the module by TorchInductor in a mode of `torch.compile`; later calls use that.
+    pub fn compile(&mut self, mode: &str) -> Result<(), Error> {
         self.lines
-            .order(&json!({"do": "compile", "mode": "default"}))
+            .order(&json!({"do": "compile", "mode": mode}))
             .map_err(|_| self.broken("it ended"))?;
         let answer = self.reply(COMPILING)?;
         self.sound(answer).map(drop)

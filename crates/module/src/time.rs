@@ -9,6 +9,7 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 
+use crate::baseline::Baseline;
 use crate::error::Error;
 use crate::outcome::{Failure, Speed, Timed};
 use crate::problem::Problem;
@@ -40,16 +41,12 @@ pub(crate) fn time(
     limits: Limits,
     rng: &mut ChaCha8Rng,
 ) -> Result<Timed, Stop> {
-    let mut speeds = vec![against(
-        worker,
-        problem,
-        bench,
-        Baseline::Eager,
-        limits,
-        rng,
-    )?];
-    if bench.inductor.is_some() {
-        let baseline = Baseline::Inductor;
+    let eager = problem.baselines.iter().copied();
+    let eager = eager.filter(|baseline| baseline.mode().is_none());
+    let compiled = bench.compiled.iter().map(|(baseline, _)| *baseline);
+    let baselines: Vec<Baseline> = eager.chain(compiled).collect();
+    let mut speeds = Vec::new();
+    for baseline in baselines {
         speeds.push(against(worker, problem, bench, baseline, limits, rng)?);
     }
     Ok(Timed {
@@ -76,27 +73,12 @@ pub(crate) fn plausible(
     }
 }
 
-/// A baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Baseline {
-    Eager,
-    Inductor,
-}
-
-impl Baseline {
-    fn name(self) -> &'static str {
-        match self {
-            Baseline::Eager => "eager",
-            Baseline::Inductor => "inductor",
-        }
-    }
-}
-
 /// The process of a baseline.
 fn process(bench: &mut Bench, baseline: Baseline) -> &mut Reference {
-    match (baseline, &mut bench.inductor) {
-        (Baseline::Inductor, Some(inductor)) => inductor,
-        _ => &mut bench.eager,
+    let mut compiled = bench.compiled.iter_mut();
+    match compiled.find(|(of, _)| *of == baseline) {
+        Some((_, process)) => process,
+        None => &mut bench.eager,
     }
 }
 

@@ -8,6 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 
 use crate::arena::Arena;
+use crate::baseline::Baseline;
 use crate::compare::{Output, POISON, compare};
 use crate::error::Error;
 use crate::outcome::Failure;
@@ -63,8 +64,8 @@ pub(crate) struct Bench {
     pub loaded: Loaded,
     /// The eager module, which makes inputs and expected results too.
     pub eager: Reference,
-    /// The module compiled by TorchInductor, if it is a baseline.
-    pub inductor: Option<Reference>,
+    /// The module compiled by TorchInductor, for each baseline that needs it.
+    pub compiled: Vec<(Baseline, Reference)>,
 }
 
 /// The inputs of one call.
@@ -140,6 +141,7 @@ pub(crate) fn build(worker: &mut Worker, bench: &Bench, state: &[u8]) -> Result<
         &json!({
             "do": "build",
             "init": loaded.init,
+            "dtype": bench.workload.dtype,
             "parameters": loaded.places["parameters"],
         }),
         SLOW,
@@ -276,7 +278,53 @@ pub(crate) fn verified_call(
     worker.call(patience.limit())?;
     let found = outputs(worker, bench)?;
     all_is_whole(worker, bench, &state).map_err(|stop| lot.name(stop))?;
-    judge(problem, bench, &found).map_err(|stop| lot.name(stop))
+    let worst = judge(problem, bench, &found).map_err(|stop| lot.name(stop))?;
+    if problem.deterministic {
+        repeat(worker, bench, "call", &state, &found, patience).map_err(|stop| lot.name(stop))?;
+    }
+    Ok(worst)
+}
+
+/// Repeats an order on the same inputs, parameters and upstream gradients, and refuses a candidate that leaves other bits than
+/// `first`. Kernels of Triton keep their configurations, and their programs run in the opposite order.
+fn repeat(
+    worker: &mut Worker,
+    bench: &Bench,
+    order: &str,
+    state: &[u8],
+    first: &[u8],
+    patience: Patience,
+) -> Result<(), Stop> {
+    let layout = &bench.loaded.layout;
+    prepare(&worker.arena, layout, state)?;
+    worker.ask(&json!({"do": order, "again": true}), patience.limit())?;
+    let second = outputs(worker, bench)?;
+    match difference(layout, first, &second) {
+        None => Ok(()),
+        Some(place) => {
+            let detail = format!(
+                "at {}: {place} has other bits in a second call with the same inputs",
+                bench.workload.name
+            );
+            Err(Failure::new(CandidateFault::Nondeterministic, detail).into())
+        }
+    }
+}
+
+/// The first element whose bits differ, in words; none if all results and gradients are the same.
+fn difference(layout: &Layout, first: &[u8], second: &[u8]) -> Option<String> {
+    let outputs = layout.outputs.iter().enumerate();
+    let outputs = outputs.map(|(position, place)| (format!("output {position}"), place));
+    let gradients = layout.gradients.iter();
+    let gradients = gradients.map(|g| (format!("the gradient of `{}`", g.name), &g.place));
+    outputs.chain(gradients).find_map(|(name, place)| {
+        let begin = (place.offset - layout.outputs_at) as usize;
+        let end = begin + place.bytes() as usize;
+        let (first, second) = (first.get(begin..end)?, second.get(begin..end)?);
+        let at = first.iter().zip(second).position(|(a, b)| a != b)? as u64;
+        let element = at * place.elements() / place.bytes();
+        Some(format!("element {element} of {name}"))
+    })
 }
 
 /// One verified call with fresh parameters, inputs and upstream gradients that gives results and gradients.
@@ -297,6 +345,9 @@ pub(crate) fn verified_gradients(
     let named = |stop| lot.name(stop);
     let of_results = judge(problem, bench, &found).map_err(named)?;
     let of_gradients = judge_gradients(problem, bench, &found).map_err(named)?;
+    if problem.deterministic {
+        repeat(worker, bench, "gradients", &state, &found, patience).map_err(named)?;
+    }
     Ok(of_results.max(of_gradients))
 }
 
@@ -354,7 +405,44 @@ pub(crate) fn knock_out(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::from_value;
+
     use super::*;
+
+    #[test]
+    fn the_first_element_with_other_bits_is_named() {
+        let layout = json!({
+            "outputs": [
+                { "offset": 64, "shape": [3], "dtype": "float32" },
+                { "offset": 128, "shape": [2], "dtype": "int64" },
+            ],
+            "gradients": [{ "name": "x", "offset": 192, "shape": [4], "dtype": "bfloat16" }],
+            "expected": [],
+            "parameters_at": 0,
+            "upstream_at": 0,
+            "outputs_at": 64,
+            "expected_at": 256,
+            "bytes": 256,
+        });
+        let layout: Layout = from_value(layout).expect("a layout");
+        let first = vec![0u8; 192];
+        let changed = |at: usize| {
+            let mut second = first.clone();
+            second[at] = 1;
+            difference(&layout, &first, &second)
+        };
+        assert_eq!(difference(&layout, &first, &first), None);
+        for (at, expected) in [
+            (9, Some("element 2 of output 0")),
+            (71, Some("element 0 of output 1")),
+            (72, Some("element 1 of output 1")),
+            (135, Some("element 3 of the gradient of `x`")),
+            // Nothing lies between the tensors.
+            (12, None),
+        ] {
+            assert_eq!(changed(at).as_deref(), expected);
+        }
+    }
 
     #[test]
     fn the_calls_of_compiled_extensions_have_an_end_in_all() {

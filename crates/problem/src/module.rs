@@ -18,6 +18,9 @@ use crate::{Caches, Entry, ErrorBound, Language, Params, Problem, VerifyPlan, Wo
 /// Longest source of a candidate, bytes.
 const LONGEST: usize = 256 << 10;
 
+/// The programs that candidates of most modules are timed against.
+pub(crate) const BOTH: &str = "eager PyTorch and TorchInductor";
+
 /// A complete candidate for a module that adds a bias and applies ReLU, which no shipped problem asks for.
 pub const EXAMPLE: &str = include_str!("module_example.py");
 
@@ -43,6 +46,11 @@ pub struct Module {
     /// True if one tensor may be several inputs.
     #[serde(default)]
     aliasing: bool,
+    /// True if a second call with the same inputs must give the same bits.
+    #[serde(default)]
+    deterministic: bool,
+    /// The names of the programs that candidates are timed against; none for the usual ones.
+    baselines: Option<Vec<String>>,
     /// The processor that times candidates, in words for prompts; none if it is not known. It is no part of the definition, and does
     /// not travel.
     #[serde(skip)]
@@ -54,6 +62,19 @@ pub struct Module {
 }
 
 impl Module {
+    /// The programs that candidates are timed against, in words: those of the names that need no GPU.
+    pub(crate) fn baselines(&self) -> &'static str {
+        let named = |name: &str| {
+            let names = self.baselines.as_ref();
+            names.is_none_or(|names| names.iter().any(|one| one == name))
+        };
+        match (named("eager"), named("inductor")) {
+            (true, false) => "eager PyTorch",
+            (false, true) => "TorchInductor",
+            _ => BOTH,
+        }
+    }
+
     /// The names whose gradients are verified, for prompts; none for a module that is verified by its results alone.
     fn gradients(&self) -> Option<String> {
         match self.gradients.as_ref()? {
@@ -79,6 +100,8 @@ struct Constants {
     name: String,
     #[serde(default)]
     constants: BTreeMap<String, toml::Value>,
+    /// The data type of floating-point inputs and parameters; none for those of the reference.
+    dtype: Option<String>,
 }
 
 /// The largest error of an element: a share of the root mean square of the result, and a share of the element.
@@ -220,10 +243,11 @@ impl Constants {
         }
     }
 
-    /// `wide (ROWS = 512, COLUMNS = 2048)`.
+    /// `wide (ROWS = 512, COLUMNS = 2048, bfloat16)`.
     fn words(&self) -> String {
         let constants = self.constants.iter();
-        let constants: Vec<String> = constants.map(|(name, v)| format!("{name} = {v}")).collect();
+        let constants = constants.map(|(name, v)| format!("{name} = {v}"));
+        let constants: Vec<String> = constants.chain(self.dtype.clone()).collect();
         match constants.is_empty() {
             true => self.name.clone(),
             false => format!("{} ({})", self.name, constants.join(", ")),
@@ -267,14 +291,25 @@ pub(crate) fn facts(problem: &Problem, module: &Module) -> String {
     let device = module.device.as_ref().map(|device| format!(" ({device})"));
     let _ = writeln!(
         out,
-        "Device: the CPU{}. It is timed in inference mode beside eager PyTorch and TorchInductor, at these workloads: {}. The speedup over the faster of the two counts, as the geometric mean over the workloads.",
+        "Device: the CPU{}. It is timed in inference mode beside {}, at these workloads: {}. The speedup over {} counts, as the geometric mean over the workloads.",
         device.unwrap_or_default(),
-        timed.join("; ")
+        module.baselines(),
+        timed.join("; "),
+        match module.baselines() {
+            BOTH => "the faster of the two",
+            one => one,
+        }
     );
     let _ = writeln!(
         out,
         "Parameters: `ModelNew` takes the arguments of `Model`, and has parameters and buffers of the same names, shapes and types. Their values are set before calls, and nothing may be kept from one call to the next."
     );
+    if module.workloads.iter().any(|w| w.dtype.is_some()) {
+        let _ = writeln!(
+            out,
+            "Data types: where a workload names one, floating-point inputs have it, and `ModelNew` is converted to it by `.to(…)` after `__init__`."
+        );
+    }
     let kinds = match module.distributions.as_slice() {
         [] => "ordinary, large, tiny, shifted and sparse ones, and rows of very different sizes"
             .to_owned(),
@@ -292,6 +327,12 @@ pub(crate) fn facts(problem: &Problem, module: &Module) -> String {
         "Results: they are compared with a float64 run of `Model` on secret inputs ({kinds}). An element may differ from its value r by ({}), where rms is the root mean square of the result.",
         tolerances.join("; ")
     );
+    if module.deterministic {
+        let _ = writeln!(
+            out,
+            "Bits: a second call with the same inputs must give the same bits."
+        );
+    }
     if let Some(names) = module.gradients() {
         let _ = writeln!(
             out,
@@ -434,6 +475,45 @@ mod tests {
         let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         let kernel = Problem::load(&problems.join("dgemm")).unwrap();
         assert_eq!(kernel.clone().timed_by("a processor"), kernel);
+    }
+
+    #[test]
+    fn the_prompt_names_the_data_types_of_workloads() {
+        let mut problem = shipped("softmax");
+        let asked = |problem: &Problem| prompt::full(problem, problem.techniques, None);
+        assert!(!asked(&problem).contains("Data types:"));
+        problem.module.as_mut().unwrap().workloads[0].dtype = Some("bfloat16".into());
+        let text = asked(&problem);
+        assert!(
+            text.contains("wide (COLUMNS = 2048, ROWS = 512, bfloat16)"),
+            "{text}"
+        );
+        assert!(text.contains("Data types:"), "{text}");
+    }
+
+    #[test]
+    fn the_prompt_says_what_a_module_is_compared_with_and_that_its_bits_repeat() {
+        let mut problem = shipped("softmax");
+        let asked = |problem: &Problem| prompt::full(problem, problem.techniques, None);
+        let usual = asked(&problem);
+        assert!(usual.contains("over the faster of the two counts"));
+        assert!(!usual.contains("the same bits"), "{usual}");
+        let both = problem.compared_with();
+        let module = problem.module.as_mut().unwrap();
+        module.deterministic = true;
+        module.baselines = Some(vec!["max-autotune".into(), "inductor".into()]);
+        let text = asked(&problem);
+        for part in [
+            "mode beside TorchInductor, at",
+            "The speedup over TorchInductor counts",
+            "a second call with the same inputs must give the same bits",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert_eq!(problem.compared_with(), "TorchInductor");
+        assert!(both.starts_with("the faster of "), "{both}");
+        problem.module.as_mut().unwrap().baselines = Some(vec!["eager".into()]);
+        assert_eq!(problem.compared_with(), "eager PyTorch");
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Language, Problem};
+use crate::module::BOTH;
+use crate::{Language, Module, Problem};
 
 /// The shipped solution of a module, if it has one in C++: that can be timed on the CPU.
 const SOLUTION: &str = "solution_cpp.py";
@@ -83,9 +84,10 @@ impl Problem {
 
     /// The program whose time a ratio divides by that of the candidate, in words that follow "as fast as".
     pub fn compared_with(&self) -> &'static str {
-        match self.module {
+        match self.module.as_ref().map(Module::baselines) {
             None => "the plain reference",
-            Some(_) => "the faster of eager PyTorch and TorchInductor",
+            Some(BOTH) => "the faster of eager PyTorch and TorchInductor",
+            Some(one) => one,
         }
     }
 }

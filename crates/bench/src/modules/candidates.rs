@@ -248,6 +248,8 @@ pub(super) mod tests {
             gradients: flopsmith_module::Gradients::default(),
             strides: false,
             aliasing: false,
+            deterministic: false,
+            baselines: flopsmith_module::Baseline::DEFAULT.to_vec(),
             workloads: Vec::new(),
             tolerance: std::collections::BTreeMap::new(),
             folder: PathBuf::new(),

@@ -363,6 +363,7 @@ mod tests {
         problem.workloads.push(Workload {
             name: "w".into(),
             constants: BTreeMap::from([("N".into(), json!(64)), ("slope".into(), json!(0.5))]),
+            dtype: None,
         });
         problem
     }

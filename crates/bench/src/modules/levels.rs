@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// The values of p.
 const THRESHOLDS: [f64; 3] = [1.0, 1.5, 2.0];
 
-/// The baselines: the fastest of each workload, and KernelBench's two.
+/// The baselines: the fastest of each workload, and KernelBench's two. A problem may leave out one of these.
 pub const BASELINES: [&str; 3] = ["fastest", "eager", "inductor"];
 
 /// The outcomes of the samples for a problem.
@@ -76,10 +76,21 @@ pub fn figures(problems: &[Samples<'_>]) -> Vec<Figures> {
     for level in 1..=4 {
         let of: Vec<&Samples> = problems.iter().filter(|p| p.level == level).collect();
         if of.iter().any(|samples| !samples.outcomes.is_empty()) {
-            all.extend(BASELINES.map(|baseline| one(level, baseline, &of)));
+            let shown = BASELINES.into_iter();
+            let shown = shown.filter(|baseline| all_have(baseline, &of));
+            all.extend(shown.map(|baseline| one(level, baseline, &of)));
         }
     }
     all
+}
+
+/// True if every program that was timed has a speedup relative to this baseline: another one is neither faster nor slower.
+fn all_have(baseline: &str, problems: &[&Samples<'_>]) -> bool {
+    let mut outcomes = problems.iter().flat_map(|samples| &samples.outcomes);
+    outcomes.all(|outcome| {
+        let timed = matches!(outcome.verdict, Verdict::Measured { .. });
+        !timed || speedup(outcome, baseline).is_some()
+    })
 }
 
 fn one(level: u8, baseline: &'static str, problems: &[&Samples<'_>]) -> Figures {
@@ -214,6 +225,23 @@ pub(super) mod tests {
             compile_seconds: 0.0,
             largest_error: None,
         }
+    }
+
+    #[test]
+    fn a_baseline_that_a_problem_leaves_out_has_no_row() {
+        let (both, mut one) = (measured(4.0, 2.0), measured(4.0, 2.0));
+        let Verdict::Measured { workloads, .. } = &mut one.verdict else {
+            unreachable!("it was measured")
+        };
+        workloads[0]
+            .speeds
+            .retain(|speed| speed.baseline == "eager");
+        let of = |level, outcomes| Samples { level, outcomes };
+        let figures = figures(&[of(1, vec![&both]), of(1, vec![&one]), of(2, vec![&both])]);
+        let rows: Vec<(u8, &str)> = figures.iter().map(|f| (f.level, f.baseline)).collect();
+        let first = [(1, "fastest"), (1, "eager")];
+        assert_eq!(rows[..2], first);
+        assert_eq!(rows[2..], BASELINES.map(|baseline| (2, baseline)));
     }
 
     #[test]

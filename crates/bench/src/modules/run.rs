@@ -10,7 +10,7 @@ use flopsmith_machine::environment::Watched;
 use flopsmith_machine::pinning;
 use flopsmith_measure::Purpose;
 use flopsmith_module::{
-    Architecture, Environment, INTERPRETATION, Options, Outcome, Package, Problem,
+    Architecture, Baseline, Environment, INTERPRETATION, Options, Outcome, Package, Problem,
 };
 use flopsmith_protocol::TechniqueSet;
 use flopsmith_run::console::{data, say, usage};
@@ -109,14 +109,29 @@ fn announce(work: &[(&Problem, &[Sample])], wait: Duration) {
     let programs: usize = work.iter().map(|(_, samples)| samples.len()).sum();
     let workloads: usize = work.iter().map(|(of, _)| of.workloads.len()).sum();
     say(&format!(
-        "{} for {} at {}, compared with eager PyTorch and TorchInductor; kernels of Triton are verified and not timed, CUDA C++ is compiled only",
+        "{} for {} at {}, compared with {}; kernels of Triton are verified and not timed, CUDA C++ is compiled only",
         counted(programs as u64, "program"),
         counted(work.len() as u64, "module"),
-        counted(workloads as u64, "workload")
+        counted(workloads as u64, "workload"),
+        baselines(work)
     ));
     if let Some(line) = waiting(wait, "") {
         say(&line);
     }
+}
+
+/// The baselines that at least one of the problems is timed against, in words.
+fn baselines(work: &[(&Problem, &[Sample])]) -> String {
+    let timed = |baseline: &Baseline| {
+        let mut of_all = work.iter().flat_map(|(of, _)| of.timed_baselines());
+        of_all.any(|one| one == *baseline)
+    };
+    let names: Vec<&str> = Baseline::ALL
+        .iter()
+        .filter(|baseline| timed(baseline))
+        .map(|baseline| baseline.name())
+        .collect();
+    names.join(" and ")
 }
 
 /// A candidate that was evaluated.
@@ -176,7 +191,6 @@ impl<'a> Session<'a> {
     fn evaluate(&mut self, problem: &'a Problem, samples: &'a [Sample]) -> Result<()> {
         let options = Options {
             cores: self.cores.clone(),
-            inductor: true,
             architectures: match self.order.architectures {
                 [] => Architecture::DEFAULT.to_vec(),
                 asked => asked.to_vec(),

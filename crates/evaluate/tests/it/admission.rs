@@ -52,12 +52,15 @@ def get_init_inputs():
 
 /// The errors by which a reference is not admitted; none where Python with PyTorch is missing.
 fn errors(reference: &str) -> Option<Vec<String>> {
+    errors_of(DEFINITION, reference)
+}
+
+fn errors_of(definition: &str, reference: &str) -> Option<Vec<String>> {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("problem.toml"), DEFINITION).unwrap();
+    fs::write(folder.path().join("problem.toml"), definition).unwrap();
     fs::write(folder.path().join("reference.py"), reference).unwrap();
     let options = Options {
         cores: Vec::new(),
-        inductor: false,
         architectures: Architecture::DEFAULT.to_vec(),
         interpretation: Duration::from_secs(1),
         allow_weaker_jail: true,
@@ -130,6 +133,25 @@ fn references_that_teach_nothing_are_not_admitted() {
                 errors.iter().any(|e| e.contains(part)),
                 "{result}: {errors:?}"
             ),
+        }
+    }
+}
+
+#[test]
+fn a_data_type_that_is_too_small_for_the_results_is_named() {
+    let half = DEFINITION
+        .replace("'only'", "'only'\ndtype = 'float16'")
+        .replace("tolerance.float32", "tolerance.float16");
+    for (result, expected) in [
+        ("x * 3", None),
+        ("x * 60000", Some("too large for the data type")),
+    ] {
+        let Some(errors) = errors_of(&half, &reference("pass", result)) else {
+            return;
+        };
+        match expected {
+            None => assert!(errors.is_empty(), "{errors:?}"),
+            Some(part) => assert!(errors.iter().any(|e| e.contains(part)), "{errors:?}"),
         }
     }
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod admission;
+mod determinism;
 mod module_forms;
 mod modules;
 mod parameters;

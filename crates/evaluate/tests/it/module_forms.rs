@@ -22,7 +22,7 @@ fn gated() -> Problem {
 }
 
 /// The name of a verdict in the first lines of `forms`: that of a fault or of a rule, or `verified`.
-fn verdict_of(builder: &Builder, evaluator: &mut Evaluator, source: &str) -> (String, String) {
+pub fn verdict_of(builder: &Builder, evaluator: &mut Evaluator, source: &str) -> (String, String) {
     let outcome = match builder.build(source, TechniqueSet::all()).unwrap() {
         Ok(package) => evaluator.verify(&package).unwrap(),
         Err(refused) => refused,

@@ -7,18 +7,19 @@ use std::time::Duration;
 use flopsmith_evaluate::ModuleStages;
 use flopsmith_measure::time::Limits;
 use flopsmith_module::{
-    Architecture, Builder, CompiledKernel, Error, Evaluator, NOT_TIMED, NOT_VERIFIED, Options,
-    Outcome, Package, Problem, Severity, TO_BE_TIMED, Verdict,
+    Architecture, Baseline, Builder, CompiledKernel, Error, Evaluator, NOT_TIMED, NOT_VERIFIED,
+    Options, Outcome, Package, Problem, Severity, TO_BE_TIMED, Verdict,
 };
 use flopsmith_protocol::{CandidateFault, TechniqueSet};
 use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 
-/// The shipped softmax with one workload.
+/// The shipped softmax with one workload, timed against the eager module alone: compiling takes time.
 pub fn problem() -> Problem {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/modules/softmax");
     let mut problem = Problem::load(&folder).unwrap();
     problem.workloads.truncate(1);
+    problem.baselines = vec![Baseline::Eager];
     problem
 }
 
@@ -33,7 +34,6 @@ const LIMITS: Limits = Limits {
 pub fn options() -> Options {
     Options {
         cores: Vec::new(),
-        inductor: false,
         architectures: Architecture::DEFAULT.to_vec(),
         interpretation: Duration::from_secs(8),
         allow_weaker_jail: true,

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Scores the module that the agent left. A reward of 1 is the speed of the faster of eager PyTorch and TorchInductor, 2 is twice
+# Scores the module that the agent left. A reward of 1 is the speed of the fastest baseline of the module, 2 is twice
 # that, and 0 is a program that is missing or refused. A copy of the reference has 1 without a measurement: the speed of the
 # module itself is what others are compared with. A difference that may be noise is none: the reward is the number of the
 # 95 % interval of the speedup that is closest to 1. If this machine cannot time the program, there is no reward, and the exit

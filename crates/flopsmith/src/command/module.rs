@@ -47,7 +47,6 @@ pub fn check(
     let allowed = pinning::allowed_cores();
     let options = Options {
         cores: allowed.last().copied().into_iter().collect(),
-        inductor: false,
         architectures: Vec::new(),
         interpretation: INTERPRETATION,
         allow_weaker_jail,

@@ -3,13 +3,14 @@
 use flopsmith_measure::time::Limits;
 
 use super::{Evaluator, unprepared};
+use crate::baseline::Baseline;
 use crate::error::Error;
 use crate::outcome::{NOT_VERIFIED, Outcome, TO_BE_TIMED, Verdict};
 use crate::package::Package;
 use crate::verify::Bench;
 use crate::worker::Stop;
 
-/// The work of one workload, and the time of the faster baseline.
+/// The work of one workload, and the time of the fastest baseline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effort {
     /// Name of the workload.
@@ -58,7 +59,7 @@ impl Evaluator {
         }
         let mut outcome = package.unjudged();
         self.prepare_benches()?;
-        self.prepare_inductor()?;
+        self.prepare_compiled()?;
         let end = self.run(package, limits, &mut outcome.largest_error);
         self.settle(end, &mut outcome)?;
         Ok(outcome)
@@ -79,20 +80,22 @@ impl Evaluator {
     /// If a trusted process fails.
     pub fn efforts(&mut self) -> Result<Vec<Effort>, Error> {
         self.prepare_benches()?;
-        self.prepare_inductor()?;
+        self.prepare_compiled()?;
+        let eager = self.problem.baselines.contains(&Baseline::Eager);
         let rng = &mut self.rng;
         let mut efforts = Vec::new();
         for bench in &mut self.benches {
             let state = bench.fresh(rng, "plain", true)?;
             let operations = bench.eager.operations()?;
-            if let Some(inductor) = &mut bench.inductor {
-                inductor.arena.write(0, &state)?;
-                inductor.set_parameters()?;
+            for (_, compiled) in &mut bench.compiled {
+                compiled.arena.write(0, &state)?;
+                compiled.set_parameters()?;
             }
             let mut least = f64::INFINITY;
             for _ in 0..CALLS {
-                let sides = std::iter::once(&mut bench.eager).chain(&mut bench.inductor);
-                for side in sides {
+                let compiled = bench.compiled.iter_mut().map(|(_, process)| process);
+                let eager = eager.then_some(&mut bench.eager);
+                for side in eager.into_iter().chain(compiled) {
                     least = least.min(side.call()?.as_secs_f64());
                 }
             }

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use crate::corpus::{check_all, folder, has_python};
 
 /// The techniques of each shipped solution in Triton.
-const IN_TRITON: [(&str, &str); 29] = [
+const IN_TRITON: [(&str, &str); 31] = [
     ("argmax", "cache_blocking+simd+partial_sums"),
     ("batched_matmul", "cache_blocking+simd+dot"),
+    ("bias_silu", "simd+fusion"),
     ("causal_attention", "cache_blocking+simd+dot"),
     ("conv2d", "cache_blocking+simd+dot"),
     ("conv_norm_relu", "cache_blocking+simd+fusion+dot"),
@@ -37,6 +38,7 @@ const IN_TRITON: [(&str, &str); 29] = [
     ("rms_norm", "simd+fusion"),
     ("rms_norm_linear", "cache_blocking+simd+fusion+dot"),
     ("rope_attention", "cache_blocking+simd+fusion+dot"),
+    ("segment_sum", "cache_blocking+simd"),
     ("softmax", "simd+autotuned"),
     (
         "squeeze_excitation",
@@ -47,8 +49,9 @@ const IN_TRITON: [(&str, &str); 29] = [
 ];
 
 /// The techniques of each shipped solution in C++.
-const IN_CPP: [(&str, &str); 17] = [
+const IN_CPP: [(&str, &str); 19] = [
     ("argmax", "cache_blocking+simd+openmp+partial_sums"),
+    ("bias_silu", "simd+openmp+fusion"),
     ("cross_entropy", "simd+partial_sums"),
     ("cumsum", "unroll+simd+openmp+partial_sums+shared_memory"),
     ("decode_attention", "simd+partial_sums+fusion+shared_memory"),
@@ -65,6 +68,7 @@ const IN_CPP: [(&str, &str); 17] = [
     ("max_pool2d", "simd+openmp+shared_memory"),
     ("residual_rms_norm", "simd+partial_sums+fusion"),
     ("rms_norm", "simd+partial_sums+fusion"),
+    ("segment_sum", "simd+openmp"),
     ("softmax", "simd+partial_sums"),
     (
         "squeeze_excitation",

@@ -14,7 +14,7 @@ use flopsmith_report::{
 };
 
 use crate::summary::{self, Facts, Samples};
-use crate::{archive_view, folder, paths, roofline, shell, view};
+use crate::{archive_view, folder, paths, roofline, shell, start, view};
 
 mod measured;
 
@@ -281,6 +281,7 @@ pub(crate) fn narrow(settings: &mut Settings, facts: &Facts, problem: &ProblemId
     }
     // The stages are those of an unedited definition; without one they are those of the run.
     if let Ok(definition) = paths::any(&settings.problem) {
+        let definition = start::permitting(definition, settings);
         settings.sqd = settings.sqd.within(definition.techniques);
     }
 }

@@ -11,8 +11,9 @@ use flopsmith_report::{Bandwidth, Ceiling, Roofline, WorkloadRoof};
 use serde::Deserialize;
 
 use crate::digits::{four, share, significant};
+use crate::folder::CONFIG;
 use crate::summary::{Best, Facts};
-use crate::{comparability, paths};
+use crate::{comparability, paths, start};
 
 /// The bytes that operations at this speed need at least, in 10⁹/s, where the bandwidth of memory binds.
 pub fn gb_per_second(place: &Place, gflops: f64) -> Option<f64> {
@@ -120,9 +121,12 @@ pub fn of_run(
 /// The problem of a run with the run's workloads. `None` if it is gone or was edited after the run.
 pub(crate) fn of_folder(folder: &Path, problem: &str, workloads: &[String]) -> Option<Problem> {
     let problem = paths::problem(problem).and_then(|p| paths::selected(p, workloads));
-    problem
-        .ok()
-        .filter(|problem| comparability::is_of(folder, problem))
+    // A pool that names special techniques gives the problem another digest.
+    let problem = match flopsmith_config::load(&folder.join(CONFIG), &[]) {
+        Ok(settings) => start::permitting(problem.ok()?, &settings),
+        Err(_) => problem.ok()?,
+    };
+    comparability::is_of(folder, &problem).then_some(problem)
 }
 
 /// Operations and bytes of a call at each workload.
@@ -258,6 +262,7 @@ fn drawn(machine: &MachineFacts, calls: &[(f64, f64)]) -> Option<Roofline> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use flopsmith_protocol::Technique;
     use serde_json::json;
 
     use super::*;
@@ -293,6 +298,25 @@ mod tests {
             "80.0 % of the roof (compute, 512 bit)"
         );
         assert_eq!(reached(&peak, None), "80.0 % of the roof (compute)");
+    }
+
+    #[test]
+    fn a_run_that_names_special_techniques_has_its_problem() {
+        let folder = tempfile::tempdir().unwrap();
+        let dot = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dot");
+        let mut settings = Settings {
+            problem: dot.display().to_string(),
+            ..Settings::default()
+        };
+        settings.sqd.techniques = settings.sqd.techniques.with(Technique::PartialSums);
+        let config = folder.path().join(CONFIG);
+        std::fs::write(&config, toml::to_string(&settings).unwrap()).unwrap();
+        let problem = paths::problem_of(&settings).unwrap();
+        comparability::keep_for_workers(folder.path(), std::slice::from_ref(&problem)).unwrap();
+        let found = || of_folder(folder.path(), &settings.problem, &[]);
+        assert_eq!(found(), Some(problem));
+        std::fs::remove_file(config).unwrap();
+        assert_eq!(found(), None, "its usual definition has another digest");
     }
 
     fn machine(attestation: &serde_json::Value) -> MachineFacts {

@@ -241,6 +241,7 @@ impl<'t> Walker<'t> {
         let active = std::mem::take(&mut self.active);
         let returned = std::mem::take(&mut self.returned);
         let assigned = std::mem::take(&mut self.assigned);
+        let jumped = self.jumped;
         let passed = values.into_iter().zip(functions).zip(aliases);
         for (parameter, ((value, function), alias)) in declared.parameters.iter().zip(passed) {
             let Some(parameter) = parameter else { continue };
@@ -276,6 +277,7 @@ impl<'t> Walker<'t> {
         self.scopes = hidden;
         self.active = active;
         self.assigned = assigned;
+        self.jumped = jumped;
         std::mem::replace(&mut self.returned, returned)
     }
 

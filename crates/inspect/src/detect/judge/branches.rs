@@ -133,6 +133,14 @@ mod tests {
     }
 
     #[test]
+    fn a_jump_in_a_function_ends_with_its_call() {
+        assert!(in_paths(
+            "static void look(int way) { if (way < 0) return; }",
+            "look(way);\nlength[i * n + j] = way < length[i * n + j] ? way : length[i * n + j];"
+        ));
+    }
+
+    #[test]
     fn a_condition_in_the_innermost_loop_is_a_branch() {
         assert!(!in_paths(
             "",

@@ -365,7 +365,7 @@ pub(super) mod tests {
     use std::sync::Arc;
 
     use flopsmith_problem::Problem;
-    use flopsmith_test_support::wrong;
+    use flopsmith_test_support::{shipped, wrong};
 
     use super::*;
     use crate::rows::tests::{fast, row, unsure};
@@ -385,8 +385,7 @@ pub(super) mod tests {
 
     /// dgemm at the size of the rows of tests.
     pub fn problem() -> Arc<Problem> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        let problem = Problem::load(&root).unwrap();
+        let problem = Problem::load(&shipped::at("dgemm")).unwrap();
         Arc::new(problem.timed_at([("n".to_owned(), 8)].into()))
     }
 

@@ -153,13 +153,14 @@ fn timestamp(unix_ms: u64) -> String {
 mod tests {
     use flopsmith_generator::parameters::{Program, read};
     use flopsmith_problem::Problem;
-    use flopsmith_test_support::{Measured, again, first, infrastructure, measured, rejected};
+    use flopsmith_test_support::{
+        Measured, again, first, infrastructure, measured, rejected, shipped,
+    };
 
     use super::*;
 
     fn space() -> Configurations {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let problem = Problem::load(&problems.join("dgemm")).unwrap();
+        let problem = Problem::load(&shipped::at("dgemm")).unwrap();
         let text = r#"{"ConfigurationSpace": {"TuningParameters": [
             {"Name": "TILE", "Type": "int", "Values": "[1, 2, 3, 4]"},
             {"Name": "FAST", "Type": "bool", "Values": "[False, True]"},

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use flopsmith_actors::journal::replace;
 use flopsmith_generator::parameters::Configurations;
 use flopsmith_generator::parameters::expression::Value;
 use flopsmith_protocol::{CandidateFault, FaultClass, Outcome, Purpose, Verdict};
@@ -23,10 +24,8 @@ const SCHEMA: &str = "1.0.0";
 /// If the run's outcomes cannot be read, or the file cannot be written.
 pub fn write(folder: &Path, space: &Configurations, facts: &Facts) -> Result<PathBuf> {
     let path = folder.join(FILE);
-    let part = folder.join("results.json.part");
     let results = of(&outcomes(folder)?, &facts.certified, space);
-    std::fs::write(&part, format!("{results:#}\n"))
-        .and_then(|()| std::fs::rename(&part, &path))
+    replace(&path, format!("{results:#}\n"))
         .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
 }

@@ -331,10 +331,7 @@ fn clear(path: &Path, kept: Option<&str>) -> Result<()> {
 /// # Errors
 /// The file cannot be written.
 pub fn replace(path: &Path, text: &str) -> Result<()> {
-    let part = path.with_extension("part");
-    std::fs::write(&part, text)
-        .and_then(|()| std::fs::rename(&part, path))
-        .map_err(|e| output::unwritable(path, e))
+    output::replace(path, text).map_err(|e| output::unwritable(path, e))
 }
 
 fn read(path: &Path) -> Result<Saved> {

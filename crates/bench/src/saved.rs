@@ -7,7 +7,6 @@
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use flopsmith_measure::{METHOD, Purpose};
@@ -15,6 +14,7 @@ use flopsmith_problem::Params;
 use flopsmith_protocol::{Digest, Interval, WorkloadMeasurement, text};
 use flopsmith_run::console::usage;
 use flopsmith_run::digits::counted;
+use flopsmith_run::local::unix_ms;
 use flopsmith_run::{output, paths};
 use serde::{Deserialize, Serialize};
 
@@ -139,7 +139,7 @@ impl Saved {
             version: VERSION,
             flopsmith: env!("CARGO_PKG_VERSION").into(),
             method: METHOD.into(),
-            unix_seconds: now(),
+            unix_seconds: unix_ms() / 1000,
             problem: problem.to_owned(),
             purpose,
             circumstances,
@@ -157,7 +157,7 @@ impl Saved {
 
     /// Its age, for people.
     pub fn age(&self) -> String {
-        age(now().saturating_sub(self.unix_seconds))
+        age((unix_ms() / 1000).saturating_sub(self.unix_seconds))
     }
 }
 
@@ -342,11 +342,6 @@ fn checked(option: &str, name: &str) -> Result<()> {
     Err(usage(format!(
         "{option} '{name}': a name has letters, digits, `-`, `_` and `.`, {LONGEST_NAME} at most, and begins with a letter, a digit or `_`"
     )))
-}
-
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.as_ref().map_or(0, Duration::as_secs)
 }
 
 fn age(seconds: u64) -> String {

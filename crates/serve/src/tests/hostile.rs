@@ -2,6 +2,7 @@
 
 use std::fmt::{Debug, Write as _};
 use std::io::ErrorKind;
+use std::time::Instant;
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber, span};

@@ -84,7 +84,7 @@ impl Stage {
     }
 
     /// True if it uses the results of `other`, or those of a stage that does.
-    pub fn depends_on(self, other: Stage) -> bool {
+    fn depends_on(self, other: Stage) -> bool {
         let uses = self.uses().iter();
         uses.copied()
             .any(|used| used == other || used.depends_on(other))

@@ -249,7 +249,7 @@ fn reuse(known: &Known, permitted: TechniqueSet) -> Known {
 mod tests {
     use super::*;
     use flopsmith_protocol::{InfrastructureCause, Technique};
-    use flopsmith_test_support::{candidate, infrastructure, rejected, wrong};
+    use flopsmith_test_support::{candidate, infrastructure, rejected, shipped, wrong};
 
     fn permitting(techniques: TechniqueSet, purpose: Purpose, sample: u32) -> CandidateRef {
         CandidateRef {
@@ -291,8 +291,7 @@ mod tests {
 
     #[test]
     fn no_outcome_is_reused_under_another_key() {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        let problem = Problem::load(&root).expect("the shipped problem");
+        let problem = Problem::load(&shipped::at("dgemm")).expect("the shipped problem");
         let toolchain = Digest::of(b"gcc");
         let now = ComparabilityKey::of(&problem, &toolchain);
         assert_eq!(now.harness, flopsmith_measure::HARNESS_VERSION);

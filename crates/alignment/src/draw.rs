@@ -66,13 +66,12 @@ fn without(problem: &Problem, why: &str) -> anyhow::Error {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use std::path::Path;
+    use flopsmith_test_support::shipped;
 
     use super::*;
 
     fn problem(name: &str) -> Problem {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        Problem::load(&problems.join(name)).unwrap()
+        Problem::load(&shipped::at(name)).unwrap()
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Cell {
     }
 
     /// Counts of one run.
-    pub fn counts_of(&self, run: &RunId) -> Counts {
+    fn counts_of(&self, run: &RunId) -> Counts {
         self.counts.get(run).copied().unwrap_or_default()
     }
 

@@ -154,15 +154,14 @@ fn seconds(time: Duration) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 pub(super) mod tests {
-    use std::path::Path;
+    use flopsmith_test_support::shipped;
 
     use super::*;
     use crate::Format;
     use crate::saved::tests::program;
 
     fn dgemm() -> Problem {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        Problem::load(&root).unwrap()
+        Problem::load(&shipped::at("dgemm")).unwrap()
     }
 
     /// One file for the shipped problem, with the defaults.

@@ -204,9 +204,7 @@ pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
     let calibration = Calibration {
         machine: timer.attestation().class_key(),
         method: METHOD.into(),
-        unix_seconds: std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .map_or(0, |d| d.as_secs()),
+        unix_seconds: flopsmith_run::local::unix_ms() / 1000,
         standards,
         machine_busy,
     };

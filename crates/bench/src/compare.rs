@@ -64,7 +64,7 @@ impl Change {
 
 impl ToSaved {
     /// The change in words, with the largest difference that is possible where there seems to be none.
-    pub fn change_words(&self) -> String {
+    fn change_words(&self) -> String {
         let interval = &self.compared.interval;
         let most = 100.0 * (interval.high - 1.0).max(1.0 - interval.low);
         match self.change {

@@ -197,7 +197,10 @@ pub fn collect(named: &[PathBuf]) -> Result<Inputs> {
 /// The files of a folder or a pattern; `None` for a file.
 fn expand(name: &Path) -> Result<Option<Vec<PathBuf>>> {
     if name.is_dir() {
-        let found = beneath(name)?;
+        // `magnitude.c` computes the size of a result's terms, and solves no problem.
+        let found = beneath(name, "magnitude.c", |path| {
+            Language::of_file(path).is_some()
+        })?;
         if found.is_empty() {
             return Err(usage(format!(
                 "there is no `.c` file in {} or its subfolders, nor a file in another language: {}",
@@ -220,17 +223,20 @@ fn expand(name: &Path) -> Result<Option<Vec<PathBuf>>> {
     Ok(Some(found))
 }
 
-/// The programs in a folder and its subfolders. Links to folders are not followed: they may lead back to a parent.
-fn beneath(folder: &Path) -> Result<Vec<PathBuf>> {
+/// The programs in a folder and its subfolders, without the files of problems that are called `no_program`. Links to folders are not
+/// followed: they may lead back to a parent.
+pub fn beneath(
+    folder: &Path,
+    no_program: &str,
+    is_program: impl Fn(&Path) -> bool,
+) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in WalkDir::new(folder).sort_by_file_name() {
         let entry = entry.map_err(|e| usage(format!("cannot read {}: {e}", folder.display())))?;
         let path = entry.path();
-        if Language::of_file(path).is_some()
-            && path.is_file()
-            // `magnitude.c` of a problem computes the size of a result's terms, and solves no problem.
-            && !(entry.file_name() == "magnitude.c" && path.with_file_name("problem.toml").is_file())
-        {
+        let is_of_problem =
+            entry.file_name() == no_program && path.with_file_name("problem.toml").is_file();
+        if is_program(path) && path.is_file() && !is_of_problem {
             found.push(entry.into_path());
         }
     }

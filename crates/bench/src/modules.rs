@@ -228,6 +228,7 @@ fn refusal(file: &Path, failure: &Failure) -> String {
 mod tests {
     use flopsmith_module::{NOT_TIMED, NOT_VERIFIED};
     use flopsmith_protocol::CandidateFault;
+    use flopsmith_test_support::shipped;
 
     use super::*;
 
@@ -242,8 +243,7 @@ mod tests {
 
     #[test]
     fn first_stands_for_the_first_workload_of_a_module() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/modules/softmax");
-        let whole = Problem::load(&folder).unwrap();
+        let whole = Problem::load(&shipped::at("modules/softmax")).unwrap();
         assert!(whole.workloads.len() > 1);
         let mut first = whole.clone();
         select(&mut first, &["first".to_owned()]).unwrap();

@@ -7,7 +7,6 @@
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use flopsmith_measure::{METHOD, Purpose};
@@ -15,6 +14,7 @@ use flopsmith_problem::Params;
 use flopsmith_protocol::{Digest, Interval, WorkloadMeasurement, text};
 use flopsmith_run::console::usage;
 use flopsmith_run::digits::counted;
+use flopsmith_run::local::unix_ms;
 use flopsmith_run::{output, paths};
 use serde::{Deserialize, Serialize};
 
@@ -139,7 +139,7 @@ impl Saved {
             version: VERSION,
             flopsmith: env!("CARGO_PKG_VERSION").into(),
             method: METHOD.into(),
-            unix_seconds: now(),
+            unix_seconds: unix_ms() / 1000,
             problem: problem.to_owned(),
             purpose,
             circumstances,
@@ -157,7 +157,7 @@ impl Saved {
 
     /// Its age, for people.
     pub fn age(&self) -> String {
-        age(now().saturating_sub(self.unix_seconds))
+        age((unix_ms() / 1000).saturating_sub(self.unix_seconds))
     }
 }
 
@@ -344,11 +344,6 @@ fn checked(option: &str, name: &str) -> Result<()> {
     )))
 }
 
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.as_ref().map_or(0, Duration::as_secs)
-}
-
 fn age(seconds: u64) -> String {
     let (number, unit) = match seconds {
         0..60 => return "a moment ago".into(),
@@ -365,7 +360,7 @@ pub(super) mod tests {
     use std::sync::Arc;
 
     use flopsmith_problem::Problem;
-    use flopsmith_test_support::wrong;
+    use flopsmith_test_support::{shipped, wrong};
 
     use super::*;
     use crate::rows::tests::{fast, row, unsure};
@@ -385,8 +380,7 @@ pub(super) mod tests {
 
     /// dgemm at the size of the rows of tests.
     pub fn problem() -> Arc<Problem> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        let problem = Problem::load(&root).unwrap();
+        let problem = Problem::load(&shipped::at("dgemm")).unwrap();
         Arc::new(problem.timed_at([("n".to_owned(), 8)].into()))
     }
 

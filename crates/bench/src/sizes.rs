@@ -317,13 +317,13 @@ fn too_large(problem: &Problem, available: Option<f64>) -> Option<String> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use flopsmith_test_support::shipped;
     use proptest::prelude::*;
 
     use super::*;
 
     fn shipped(name: &str) -> Problem {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        Problem::load(&root.join(name)).unwrap()
+        Problem::load(&shipped::at(name)).unwrap()
     }
 
     fn found(problem: &str, specs: &[&str]) -> Result<Vec<String>> {

@@ -98,6 +98,8 @@ pub fn warning(counts: &[u32], problem: &Problem) -> Option<String> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use flopsmith_test_support::shipped;
+
     use super::ThreadCount::{All, Of};
     use super::*;
 
@@ -131,8 +133,7 @@ mod tests {
 
     #[test]
     fn counts_that_a_problem_does_not_name_are_said() {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        let mut problem = Problem::load(&root).unwrap();
+        let mut problem = Problem::load(&shipped::at("dgemm")).unwrap();
         problem.threads = vec![1, 2];
         assert_eq!(warning(&[1], &problem), None);
         assert_eq!(warning(&[1, 2], &problem), None);

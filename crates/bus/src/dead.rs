@@ -141,7 +141,7 @@ impl Bus {
     ///
     /// # Errors
     /// [`Error::Log`] when the server does not answer.
-    pub async fn drop_dead(&self, sequence: u64) -> Result<()> {
+    async fn drop_dead(&self, sequence: u64) -> Result<()> {
         match self.dead_stream().await?.delete_message(sequence).await {
             Ok(_) => Ok(()),
             // An earlier call whose answer was lost, or another process, removed the letter.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer;
 use async_nats::jetstream::stream::{
-    Config, DiscardPolicy, RawMessageErrorKind, RetentionPolicy, StorageType,
+    Config, DiscardPolicy, RawMessageErrorKind, RetentionPolicy, StorageType, Stream,
 };
 use flopsmith_protocol::{RunId, subjects};
 use futures::TryStreamExt;
@@ -73,6 +73,20 @@ fn failed(name: &'static str, source: impl Into<Cause>) -> Error {
     full_or(format!("stream {name}"), source.into(), |source| {
         Error::Stream { name, source }
     })
+}
+
+fn unanswered(source: impl Into<Cause>) -> Error {
+    Error::Stream {
+        name: stream::WORK,
+        source: source.into(),
+    }
+}
+
+/// The subjects of a stream that fit a filter, with their numbers of messages.
+async fn counts(work: &Stream, filter: &str) -> Result<Vec<(String, usize)>> {
+    let subjects = work.info_with_subjects(filter).await;
+    let subjects = subjects.map_err(unanswered)?;
+    subjects.try_collect().await.map_err(unanswered)
 }
 
 fn plan(setup: &RunSetup) -> impl Iterator<Item = (&'static str, Config)> {
@@ -158,19 +172,18 @@ impl Bus {
         }
     }
 
+    async fn work_queues(&self) -> Result<Stream> {
+        let work = self.jetstream().get_stream(stream::WORK).await;
+        work.map_err(unanswered)
+    }
+
     /// Number of messages in the work queues of a run, held by workers or not.
     ///
     /// # Errors
     /// [`Error::Stream`] if the server does not answer.
     pub async fn queued(&self, run: &RunId) -> Result<u64> {
-        let name = stream::WORK;
-        let failed = |source| Error::Stream { name, source };
-        let work = self.jetstream().get_stream(name).await;
-        let work = work.map_err(|e| failed(e.into()))?;
-        let subjects = work.info_with_subjects(subjects::work_of(run)).await;
-        let subjects = subjects.map_err(|e| failed(e.into()))?;
-        let counts: Vec<(String, usize)> =
-            subjects.try_collect().await.map_err(|e| failed(e.into()))?;
+        let work = self.work_queues().await?;
+        let counts = counts(&work, &subjects::work_of(run)).await?;
         Ok(counts.into_iter().map(|(_, count)| count as u64).sum())
     }
 
@@ -179,10 +192,7 @@ impl Bus {
     /// # Errors
     /// [`Error::Stream`] if the server does not answer.
     pub async fn queues(&self) -> Result<Vec<QueueState>> {
-        let name = stream::WORK;
-        let failed = |source| Error::Stream { name, source };
-        let work = self.jetstream().get_stream(name).await;
-        let work = work.map_err(|e| failed(e.into()))?;
+        let work = self.work_queues().await?;
         let mut queues: BTreeMap<(String, String), QueueState> = BTreeMap::new();
         let state = |stage: &str, target: &str| QueueState {
             stage: stage.to_owned(),
@@ -191,11 +201,7 @@ impl Bus {
         };
         // Messages may wait in a queue that has no consumer yet, and a queue with a consumer may be empty. Both sources
         // are merged.
-        let subjects = work.info_with_subjects("fs.v1.work.>").await;
-        let subjects = subjects.map_err(|e| failed(e.into()))?;
-        let counts: Vec<(String, usize)> =
-            subjects.try_collect().await.map_err(|e| failed(e.into()))?;
-        for (subject, count) in counts {
+        for (subject, count) in counts(&work, "fs.v1.work.>").await? {
             if let Some((stage, target)) = queue_of(&subject) {
                 let queue = queues
                     .entry((stage.to_owned(), target.to_owned()))
@@ -203,11 +209,8 @@ impl Bus {
                 queue.waiting += count as u64;
             }
         }
-        let consumers: Vec<consumer::Info> = work
-            .consumers()
-            .try_collect()
-            .await
-            .map_err(|e| failed(e.into()))?;
+        let consumers: Vec<consumer::Info> =
+            work.consumers().try_collect().await.map_err(unanswered)?;
         for consumer in consumers {
             if let Some((stage, target)) = queue_of(&consumer.config.filter_subject) {
                 let queue = queues
@@ -224,7 +227,7 @@ impl Bus {
                     Ok(m) => Some(crate::dead::unix_ms(m.time.unix_timestamp_nanos())),
                     // The message left its queue in the meantime.
                     Err(e) if e.kind() == RawMessageErrorKind::NoMessageFound => None,
-                    Err(e) => return Err(failed(e.into())),
+                    Err(e) => return Err(unanswered(e)),
                 };
             }
             queue.waiting = queue.waiting.saturating_sub(queue.in_hand);
@@ -237,12 +240,9 @@ impl Bus {
     /// # Errors
     /// [`Error::Stream`] if the server does not answer.
     pub async fn drop_queued(&self, run: &RunId) -> Result<u64> {
-        let name = stream::WORK;
-        let failed = |source| Error::Stream { name, source };
-        let work = self.jetstream().get_stream(name).await;
-        let work = work.map_err(|e| failed(e.into()))?;
+        let work = self.work_queues().await?;
         let dropped = work.purge().filter(subjects::work_of(run)).await;
-        Ok(dropped.map_err(|e| failed(e.into()))?.purged)
+        Ok(dropped.map_err(unanswered)?.purged)
     }
 
     /// Creates the streams, or changes them to this setup. For the set-up of a shared server.

@@ -321,6 +321,8 @@ fn cut(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use flopsmith_test_support::shipped;
+
     use super::*;
 
     fn ended(exit: Exit, cpu_seconds: u64) -> Finished {
@@ -468,8 +470,7 @@ mod tests {
 
     #[test]
     fn static_data_beyond_the_reach_of_code_are_too_much_memory() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/dgemm");
-        let problem = Problem::load(folder.as_ref()).expect("it is shipped");
+        let problem = Problem::load(&shipped::at("dgemm")).expect("it is shipped");
         let fault = |said: &str| {
             let end = Finished {
                 stderr: said.into(),
@@ -503,8 +504,7 @@ mod tests {
 
     #[test]
     fn a_prototype_that_the_compiler_does_not_accept_is_not_the_programs_fault() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/dgemm");
-        let problem = Problem::load(folder.as_ref()).expect("it is shipped");
+        let problem = Problem::load(&shipped::at("dgemm")).expect("it is shipped");
         let of = |said: &str| definition(said, &problem);
         for said in [
             "In file included from <command-line>:\nentry.h:1:20: error: unknown type name '_Float16'\n",

@@ -145,13 +145,12 @@ fn resources(what: &str, error: &std::io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use flopsmith_test_support::shipped;
 
     use super::*;
 
     fn problem(prototype: &str) -> Problem {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let mut problem = Problem::load(&problems.join("dgemm")).expect("it is shipped");
+        let mut problem = Problem::load(&shipped::at("dgemm")).expect("it is shipped");
         problem.entry.prototype = prototype.to_owned();
         problem
     }

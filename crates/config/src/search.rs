@@ -259,6 +259,16 @@ mod tests {
         }
     }
 
+    /// The error of a search whose roles nodes of a cluster should take; its evaluation they take.
+    fn error_of_hosting(mut settings: Settings) -> crate::Usage {
+        settings.nats = "nats://127.0.0.1".into();
+        settings.store = "s3://bucket".into();
+        settings.evaluate.workers = true;
+        check_cluster(&settings, Job::Search).unwrap();
+        settings.hosted = Job::Search.roles(settings.generator.kind).collect();
+        check_cluster(&settings, Job::Search).unwrap_err()
+    }
+
     #[test]
     fn the_settings_of_an_agent_are_written_and_read_and_checked() {
         let mut settings = defaults("dgemm", BUDGET);
@@ -294,24 +304,13 @@ mod tests {
         let read = parse(&text, "c.toml", &[]).unwrap();
         assert_eq!(read.generator.kind, GeneratorKind::Agent);
         assert!(settings.generator.has_space() && !read.generator.has_space());
-        settings.nats = "nats://127.0.0.1".into();
-        settings.store = "s3://bucket".into();
-        settings.evaluate.workers = true;
-        check_cluster(&settings, Job::Search).unwrap();
-        settings.hosted = Job::Search.roles(settings.generator.kind).collect();
-        let error = check_cluster(&settings, Job::Search).unwrap_err();
+        let error = error_of_hosting(settings);
         assert!(error.0.contains("attempts"), "{error}");
     }
 
     #[test]
     fn no_node_of_a_cluster_asks_an_endpoint() {
-        let mut settings = asking();
-        settings.nats = "nats://127.0.0.1".into();
-        settings.store = "s3://bucket".into();
-        settings.evaluate.workers = true;
-        check_cluster(&settings, Job::Search).unwrap();
-        settings.hosted = Job::Search.roles(settings.generator.kind).collect();
-        let error = check_cluster(&settings, Job::Search).unwrap_err();
+        let error = error_of_hosting(asking());
         assert!(error.0.contains("endpoint"), "{error}");
     }
 }

@@ -9,7 +9,7 @@ pub const TAKEOVER_AFTER: Duration = Duration::from_secs(60);
 /// First pause between two reads of the entry of a program that another node evaluates.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// No pause is longer than this.
-pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The pause after a pause of this length.
 pub fn next_pause(pause: Duration) -> Duration {

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use flopsmith_config::Endpoint;
 use flopsmith_endpoint::{Ask, Client, Error, Key, Reason, Reply, Spending};
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
 use flopsmith_run::console::{say, usage};
+use flopsmith_run::endpoint::{ask_all, unusable};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
@@ -28,7 +29,7 @@ pub fn check(order: &Order, model: &Model, folder: &Folder) -> Result<()> {
     if asks(order, model, folder)?.is_empty() {
         return Ok(());
     }
-    Key::of(endpoint).map_err(wrong)?;
+    Key::of(endpoint).map_err(unusable)?;
     Ok(())
 }
 
@@ -52,7 +53,7 @@ pub fn answer(
     let journal = folder.journal(&model.name)?;
     let name = format!("{} ({})", model.name, endpoint.url);
     let client = Client::open(endpoint, &order.sampling, &before, journal)
-        .map_err(wrong)?
+        .map_err(unusable)?
         .telling(Box::new(move |repetition| {
             say(&format!("{name}: {repetition}"))
         }));
@@ -62,10 +63,6 @@ pub fn answer(
             model.name
         ));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the requests")?;
     let mut answers = Answers {
         order,
         model,
@@ -77,12 +74,9 @@ pub fn answer(
         refused: Vec::new(),
         failed: None,
     };
-    let asked = runtime.block_on(async {
-        tokio::select! {
-            () = client.ask_all(asks, |ask, reply| answers.take(ask, reply)) => true,
-            () = stopped.cancelled() => false,
-        }
-    });
+    let asked = ask_all(&client, asks, stopped, |ask, reply| {
+        answers.take(ask, reply)
+    })?;
     let Answers {
         refused, failed, ..
     } = answers;
@@ -207,12 +201,5 @@ fn style(order: &Order) -> Style {
         Prompt::Compact => Style::Compact,
         Prompt::Nest => Style::Nest,
         Prompt::Auto | Prompt::Full => Style::Full,
-    }
-}
-
-fn wrong(error: Error) -> anyhow::Error {
-    match error {
-        Error::Url(_) | Error::NoKey(_) | Error::BadKey(_) => usage(error.to_string()),
-        other => other.into(),
     }
 }

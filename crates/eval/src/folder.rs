@@ -18,6 +18,7 @@ use flopsmith_protocol::{Digest, TechniqueSet};
 use flopsmith_report::bars;
 use flopsmith_run::console::{say, usage};
 use flopsmith_run::continued::{self, appended, lines};
+use flopsmith_run::output::replace;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -401,10 +402,8 @@ impl Folder {
     pub fn keep(&self, name: &str, record: &[u8]) -> Result<String> {
         let file = format!("{RECORDS}/{name}.json");
         let path = self.path.join(&file);
-        let part = path.with_extension("part");
         std::fs::create_dir_all(self.path.join(RECORDS))
-            .and_then(|()| std::fs::write(&part, record))
-            .and_then(|()| std::fs::rename(&part, &path))
+            .and_then(|()| replace(&path, record))
             .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(file)
     }
@@ -415,10 +414,7 @@ impl Folder {
     /// The file cannot be written.
     pub fn write(&self, name: &str, text: &str) -> Result<()> {
         let path = self.path.join(name);
-        let part = path.with_extension("part");
-        std::fs::write(&part, text)
-            .and_then(|()| std::fs::rename(&part, &path))
-            .with_context(|| format!("cannot write {}", path.display()))
+        replace(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// Replaces the results in ParEval's format, of each model at each number of threads.

@@ -43,13 +43,14 @@ pub fn prompt_for(order: &Order, problem: &Problem, style: Style) -> Result<Stri
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use std::collections::BTreeMap;
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
     use std::time::Duration;
 
     use flopsmith_config::{Device, Dtype};
     use flopsmith_measure::Purpose;
     use flopsmith_problem::Language;
     use flopsmith_protocol::Sampling;
+    use flopsmith_test_support::shipped;
 
     use super::*;
     use crate::Format;
@@ -87,15 +88,10 @@ mod tests {
         }
     }
 
-    fn folder(name: &str) -> PathBuf {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        problems.join(name)
-    }
-
     #[test]
     fn the_task_of_optimising_shows_the_reference_after_the_prompt_for_writing() {
-        let dgemm = Problem::load(&folder("dgemm")).unwrap();
-        let softmax = Problem::load_module(&folder("modules/softmax")).unwrap();
+        let dgemm = Problem::load(&shipped::at("dgemm")).unwrap();
+        let softmax = Problem::load_module(&shipped::at("modules/softmax")).unwrap();
         for (problem, style, fence) in [
             (&dgemm, Style::Compact, None),
             (&dgemm, Style::Nest, None),
@@ -113,8 +109,8 @@ mod tests {
 
     #[test]
     fn a_given_program_is_shown_in_place_of_the_reference() {
-        let dgemm = Problem::load(&folder("dgemm")).unwrap();
-        let dot = Problem::load(&folder("dot")).unwrap();
+        let dgemm = Problem::load(&shipped::at("dgemm")).unwrap();
+        let dot = Problem::load(&shipped::at("dot")).unwrap();
         let mut order = order(Task::Optimise, Prompt::Auto);
         let given = Program {
             source: "void dgemm() { /* mine */ }\n".into(),
@@ -133,8 +129,8 @@ mod tests {
 
     #[test]
     fn only_prompts_of_nests_leave_problems_unstated() {
-        let sort = Problem::load(&folder("sort64")).unwrap();
-        let dgemm = Problem::load(&folder("dgemm")).unwrap();
+        let sort = Problem::load(&shipped::at("sort64")).unwrap();
+        let dgemm = Problem::load(&shipped::at("dgemm")).unwrap();
         let of = |prompt, problem| unstated(&order(Task::Write, prompt), problem);
         assert!(of(Prompt::Nest, &sort).unwrap().contains("sort64"));
         assert_eq!(of(Prompt::Nest, &dgemm), None);

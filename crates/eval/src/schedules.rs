@@ -132,15 +132,14 @@ impl Programs {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use std::path::Path;
+    use flopsmith_test_support::shipped;
 
     use super::*;
 
     #[test]
     fn programs_follow_from_their_seeds_and_keep_to_the_permitted_techniques() {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         for name in ["dgemm", "dsyrk"] {
-            let problem = Problem::load(&problems.join(name)).unwrap();
+            let problem = Problem::load(&shipped::at(name)).unwrap();
             let programs = Programs::of(&problem).unwrap();
             let draw = |seed| programs.draw(&problem, problem.techniques, seed).unwrap();
             assert_eq!(draw(1), draw(1), "{name}");
@@ -155,8 +154,7 @@ mod tests {
 
     #[test]
     fn a_problem_without_a_space_says_why() {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let mut problem = Problem::load(&problems.join("sort64")).unwrap();
+        let mut problem = Problem::load(&shipped::at("sort64")).unwrap();
         assert!(Programs::of(&problem).is_ok());
         problem.template = None;
         let why = Programs::of(&problem).err().unwrap();

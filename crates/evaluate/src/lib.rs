@@ -363,6 +363,7 @@ pub fn cores_to_watch(threads: u32) -> Watched {
 #[cfg(test)]
 mod tests {
     use flopsmith_protocol::ProblemId;
+    use flopsmith_test_support::shipped;
 
     use super::*;
 
@@ -395,8 +396,7 @@ mod tests {
 
     #[test]
     fn openblas_is_compared_at_matrix_multiplication_only() {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        let mut problem = Problem::load(&root).expect("the shipped problem");
+        let mut problem = Problem::load(&shipped::at("dgemm")).expect("the shipped problem");
         assert!(compares_openblas(&problem));
         problem.id = ProblemId::new("stencil").expect("an id");
         assert!(!compares_openblas(&problem));

@@ -134,15 +134,14 @@ pub fn missing(problem: &Problem) -> Option<String> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use std::path::Path;
+    use flopsmith_test_support::shipped;
 
     use super::*;
 
     #[test]
     fn only_builds_of_kernels_are_explained_and_only_modules_may_lack_tools() {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let kernel = Problem::load_any(&problems.join("dgemm")).unwrap();
-        let module = Problem::load_any(&problems.join("modules/softmax")).unwrap();
+        let kernel = Problem::load_any(&shipped::at("dgemm")).unwrap();
+        let module = Problem::load_any(&shipped::at("modules/softmax")).unwrap();
         assert_eq!(unexplained(&kernel), None);
         assert!(unexplained(&module).unwrap().contains("not explained"));
         assert_eq!(missing(&kernel), None);

@@ -11,7 +11,7 @@ pub use crate::plan::{Argument, Element, MAX_ARGUMENTS, MAX_SCALARS, Plan, Scala
 /// Bytes of the mapping that holds a [`Control`].
 pub const CONTROL_BYTES: usize = 8192;
 /// Ranges of the buffers the harness makes inaccessible.
-pub const MAX_FORBIDDEN: usize = 32;
+const MAX_FORBIDDEN: usize = 32;
 const WORDS_PER_ARGUMENT: usize = 4 + content::WORDS;
 const MESSAGE_BYTES: usize = 1024;
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use location::{Location, NORMAL};
 
 /// The quantile that counts as the floor.
-pub const FLOOR_QUANTILE: f64 = 0.05;
+const FLOOR_QUANTILE: f64 = 0.05;
 
 /// The quantile of a burst that is compared with that of the other side's burst. On machines whose single calls scatter
 /// by some percent the lower quartile repeats better than the fastest call: its spread is a fifth less in measurements
@@ -48,7 +48,7 @@ const SPARED: f64 = 0.077;
 const ROUNDS_OF_LIMIT: u32 = 20;
 
 /// Samples lie on the floor if they exceed it by at most this share.
-pub const FLOOR_WIDTH: f64 = 0.005;
+const FLOOR_WIDTH: f64 = 0.005;
 
 /// No measurement claims a smaller standard error of ln(ratio): code layout, physical pages and
 /// the clock's own reach cost about this much even where samples agree perfectly.

@@ -1,9 +1,9 @@
 //! An answer on its way: the choices of a request, and their form as JSON.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use flopsmith_policy::{End, Scored, Stops, Tokenizer};
+use flopsmith_run::local::unix_ms;
 use serde_json::{Map, Value, json};
 
 use crate::ask::{Ask, Form, Prompt, Route};
@@ -46,14 +46,13 @@ impl Asked {
             Route::Completions => "cmpl",
             Route::Chat => "chatcmpl",
         };
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
             id: format!(
                 "{prefix}-{:016x}{:016x}",
                 chance::number(),
                 chance::number()
             ),
-            created: since.map_or(0, |since| since.as_secs()),
+            created: unix_ms() / 1000,
             ask,
             scored,
             tokenizer,

@@ -36,11 +36,12 @@ use std::future::pending;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use flopsmith_run::console::{data, usage};
 use flopsmith_run::interrupt::Watch;
+use flopsmith_run::local::unix_ms;
 use flopsmith_serve::Token;
 use flopsmith_serve::intake::{BODY_TIME, check_reach};
 use flopsmith_serve::listen::{self, Limits};
@@ -102,11 +103,10 @@ pub fn execute(plan: Plan) -> Result<()> {
     let counters = Arc::clone(&metrics);
     let (engine, served) = Engine::start(plan.models, plan.most_waiting, counters, &ended)?;
     listen::allow_connections();
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let app = App {
         engine: Arc::new(engine),
         served: Arc::new(served),
-        since: since.map_or(0, |since| since.as_secs()),
+        since: unix_ms() / 1000,
         metrics,
         token: plan.token.map(Arc::new),
         adapter_folder,

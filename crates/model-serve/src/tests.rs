@@ -1,16 +1,15 @@
 //! The service over real connections, with a small model of random weights, against the model's own sampler.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::LazyLock;
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use flopsmith_policy::{
     Config, Device, Extras, Kind, Model, Request, Sample, Tokenizer, sample, train_bpe,
 };
 use flopsmith_protocol::Sampling;
+use flopsmith_test_support::client::{self, Reply, wait_until};
 use serde_json::{Value, json};
 
 use super::*;
@@ -154,17 +153,8 @@ impl Server {
         }
     }
 
-    /// Sends a request. With HTTP/1.0 the server closes the connection at the end of its response.
     fn send(&self, head: &str, headers: &[&str], body: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
-        let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
-        let request = format!(
-            "{head} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{headers}\r\n{body}",
-            body.len()
-        );
-        stream.write_all(request.as_bytes()).unwrap();
-        stream
+        client::send(self.address, head, headers, body)
     }
 
     fn ask(&self, head: &str, headers: &[&str], body: &str) -> Reply {
@@ -203,31 +193,14 @@ impl Drop for Server {
     }
 }
 
-#[derive(Debug)]
-struct Reply {
-    status: u16,
-    head: String,
-    body: String,
+trait Parts {
+    /// The data of the events before `[DONE]`.
+    fn events(&self) -> Vec<Value>;
+    /// The error of a refusal with this status.
+    fn refused(&self, status: u16) -> Value;
 }
 
-impl Reply {
-    fn read(mut stream: TcpStream) -> Self {
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Self {
-            status,
-            head: head.to_ascii_lowercase(),
-            body: body.to_owned(),
-        }
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {self:?}"))
-    }
-
-    /// The data of the events before `[DONE]`.
+impl Parts for Reply {
     fn events(&self) -> Vec<Value> {
         assert_eq!(self.status, 200, "{self:?}");
         assert!(
@@ -244,7 +217,6 @@ impl Reply {
         events.collect::<Result<_, _>>().unwrap()
     }
 
-    /// The error of a refusal with this status.
     fn refused(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
         let error = self.json()["error"].clone();
@@ -283,14 +255,6 @@ fn sampled(model: &Model, request: &Request) -> Sample {
     let eos = TOKENIZER.eos();
     let mut answers = sample(model, std::slice::from_ref(request), eos, |_| {}).unwrap();
     answers.remove(0)
-}
-
-fn wait_until(is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + LIMIT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited too long");
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
 }
 
 #[test]

@@ -132,15 +132,9 @@ fn count(
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::read::read;
-
-    fn shipped(name: &str) -> Problem {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        Problem::load(&root.join(name)).expect("a shipped problem is sound")
-    }
+    use crate::shipped;
 
     fn sized(name: &str, params: &[(&str, i64)]) -> (Program, Extents) {
         let params = params

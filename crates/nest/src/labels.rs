@@ -515,19 +515,13 @@ fn works(program: &Program) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use flopsmith_problem::Problem;
-
     use super::*;
     use crate::schedule::Grouping;
 
     #[test]
     fn programs_that_split_or_fuse_loops_say_so_if_the_problem_lists_it() {
-        let root =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/polybench/polybench_bicg");
         let labels = |body: &str, listed: TechniqueSet, is_split: bool| {
-            let problem = Problem::load(&root).expect("a shipped problem is sound");
+            let problem = crate::shipped("polybench/polybench_bicg");
             let source = format!(
                 "{} {{ {body} }}",
                 problem.entry.prototype.trim_end_matches(';')

@@ -29,3 +29,10 @@ pub mod schedule;
 pub mod search;
 pub mod space;
 mod spelling;
+
+/// A shipped problem, for tests.
+#[cfg(test)]
+fn shipped(name: &str) -> flopsmith_problem::Problem {
+    let folder = flopsmith_test_support::shipped::at(name);
+    flopsmith_problem::Problem::load(&folder).expect("a shipped problem is sound")
+}

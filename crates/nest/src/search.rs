@@ -210,17 +210,13 @@ fn of_leaf(fact: &Fact) -> [f64; FEATURES] {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use flopsmith_problem::Problem;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
     use super::*;
 
     fn search_of(name: &str) -> Search {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let problem = Problem::load(&root.join(name)).expect("a shipped problem is sound");
+        let problem = crate::shipped(name);
         let program = crate::read::read(&problem).expect("it is affine");
         super::search(Space::new(program), 16_384)
     }
@@ -263,8 +259,7 @@ mod tests {
 
     #[test]
     fn tiles_have_features_only_where_data_exceed_the_caches() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let problem = Problem::load(&root.join("transpose")).expect("a shipped problem is sound");
+        let problem = crate::shipped("transpose");
         let space = |rows: i64| {
             let size = [("m".to_owned(), rows), ("n".to_owned(), rows)];
             let problem = problem.timed_at(size.into());

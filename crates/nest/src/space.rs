@@ -320,19 +320,12 @@ fn any<T: Copy>(rng: &mut impl Rng, from: &[T]) -> T {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use flopsmith_problem::Problem;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
     use super::*;
     use crate::read::{read, read_source};
-
-    fn shipped(name: &str) -> Problem {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        Problem::load(&root.join(name)).expect("a shipped problem is sound")
-    }
+    use crate::shipped;
 
     /// The space of a matrix product that is timed with this many rows.
     fn product(rows: i64) -> Space {

@@ -35,14 +35,14 @@ impl Problem {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::path::Path;
+
+    use flopsmith_test_support::shipped;
 
     use super::*;
 
     #[test]
     fn each_size_has_a_digest_of_its_own_and_nothing_else_changes() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemv");
-        let problem = Problem::load(&root).expect("the shipped problem");
+        let problem = Problem::load(&shipped::at("dgemv")).expect("the shipped problem");
         let problem = problem.only_first();
         let at = |m: i64, n: i64| problem.timed_at([("m".into(), m), ("n".into(), n)].into());
         assert_eq!(at(768, 768), problem);
@@ -62,8 +62,7 @@ mod tests {
 
     #[test]
     fn a_size_of_a_workload_selects_it_and_any_other_size_replaces_all_workloads() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        let problem = Problem::load(&root).expect("the shipped problem");
+        let problem = Problem::load(&shipped::at("dgemm")).expect("the shipped problem");
         let at = |n: i64| problem.timed_at([("n".into(), n)].into());
         let selected = problem.select(&["n=512"]).expect("a workload");
         assert_eq!(at(512), selected);

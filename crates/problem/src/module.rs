@@ -372,6 +372,8 @@ pub(crate) fn permitted(module: &Module, techniques: TechniqueSet) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use flopsmith_test_support::shipped;
+
     use super::*;
     use crate::prompt::{Style, extract};
 
@@ -401,10 +403,9 @@ mod tests {
 
     #[test]
     fn a_kernel_is_no_module_and_a_module_no_kernel() {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        assert!(Problem::load_module(&problems.join("dgemm")).is_err());
-        assert!(Problem::load(&problems.join("modules/softmax")).is_err());
-        let dgemm = Problem::load(&problems.join("dgemm")).unwrap();
+        assert!(Problem::load_module(&shipped::at("dgemm")).is_err());
+        assert!(Problem::load(&shipped::at("modules/softmax")).is_err());
+        let dgemm = Problem::load(&shipped::at("dgemm")).unwrap();
         assert!(!is_module(&dgemm.definition));
         assert_eq!(dgemm.usual_pool(), TechniqueSet::general());
     }
@@ -448,8 +449,7 @@ mod tests {
             assert!(text.contains(part), "{part} in {text}");
         }
         // A prompt for a kernel has nothing of this.
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let dgemm = Problem::load(&problems.join("dgemm")).unwrap();
+        let dgemm = Problem::load(&shipped::at("dgemm")).unwrap();
         let text = prompt::full(&dgemm, dgemm.techniques, None);
         assert!(
             !text.contains("PyTorch") && !text.contains("fusion"),
@@ -472,8 +472,7 @@ mod tests {
         assert_eq!(here.digest, unknown.digest);
         let there = Problem::from_files(here.files()).unwrap();
         assert!(asked(&there).contains("Device: the CPU. It is timed"));
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let kernel = Problem::load(&problems.join("dgemm")).unwrap();
+        let kernel = Problem::load(&shipped::at("dgemm")).unwrap();
         assert_eq!(kernel.clone().timed_by("a processor"), kernel);
     }
 

@@ -197,6 +197,7 @@ fn precision(element: Element) -> Option<u32> {
 mod tests {
     use std::path::{Path, PathBuf};
 
+    use flopsmith_test_support::shipped;
     use proptest::prelude::*;
 
     use super::*;
@@ -219,8 +220,7 @@ mod tests {
     }
 
     fn dgemm() -> Problem {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        Problem::load(&root).expect("a shipped problem")
+        Problem::load(&shipped::at("dgemm")).expect("a shipped problem")
     }
 
     fn findings(change: impl Fn(&mut Problem)) -> Vec<String> {

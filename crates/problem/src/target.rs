@@ -95,15 +95,14 @@ impl Problem {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use std::path::Path;
+    use flopsmith_test_support::shipped;
 
     use super::*;
 
     #[test]
     fn a_problem_says_what_its_programs_are_and_what_they_are_compared_with() {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let kernel = Problem::load_any(&problems.join("softmax")).unwrap();
-        let module = Problem::load_any(&problems.join("modules/softmax")).unwrap();
+        let kernel = Problem::load_any(&shipped::at("softmax")).unwrap();
+        let module = Problem::load_any(&shipped::at("modules/softmax")).unwrap();
         assert_eq!(
             (kernel.target(), module.target()),
             (Target::Kernel, Target::Module)

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use flopsmith_config::recipe::Examples as Recipe;
 use flopsmith_generator::measured::instructions::Instruction;
 use flopsmith_learner::{SftReport, SftTraining};
@@ -18,7 +18,7 @@ use crate::checkpoints::Checkpoints;
 use crate::fit::fit;
 use crate::skipped::Skipped;
 use crate::{
-    Placement, REPORT, Reader, apart, beside, open, refused, save, say_placement, unrestorable,
+    Placement, Reader, apart, beside, keep_report, open, refused, save, say_placement, unrestorable,
 };
 use flopsmith_run::exit::{INTERRUPTED, OK};
 
@@ -35,12 +35,6 @@ struct Report {
     parameters: i64,
     /// The report of the training.
     training: SftReport,
-}
-
-/// True if the recipe names a file of examples; otherwise the recipe makes its corpus itself.
-pub fn is_for(recipe: &str) -> bool {
-    let table = recipe.parse::<toml::Table>();
-    table.is_ok_and(|table| table.contains_key("examples"))
 }
 
 /// Trains by a recipe.
@@ -112,8 +106,7 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
         parameters,
         training: training.finish()?,
     };
-    std::fs::write(output.join(REPORT), serde_json::to_vec_pretty(&report)?)
-        .with_context(|| format!("cannot write into {}", output.display()))?;
+    keep_report(&output, &report)?;
     checkpoints.clear()?;
     if let Some(perplexity) = report.training.perplexity {
         say(&format!(
@@ -148,17 +141,4 @@ fn read(file: &Path, reader: &Reader, model: &Model) -> Result<(Vec<Tokens>, usi
     }
     let left_out = lines.len() - examples.len();
     Ok((examples, left_out))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn recipes_with_files_are_told_from_those_that_make_their_corpus() {
-        assert!(is_for("model = \"m\"\nexamples = \"a.jsonl\"\n"));
-        let corpus = "problem = \"dgemm\"\n[corpus]\nexamples = 40\n";
-        assert!(!is_for(corpus));
-        assert!(!is_for("not toml ="));
-    }
 }

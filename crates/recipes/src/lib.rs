@@ -22,6 +22,7 @@ use flopsmith_run::farm::Ways;
 use flopsmith_run::interrupt::{CancellationToken, Watch};
 use flopsmith_run::ticker::Ticker;
 use flopsmith_run::{export, paths};
+use serde::Serialize;
 
 mod checkpoints;
 mod conversation;
@@ -76,6 +77,18 @@ const REPORT: &str = "training.json";
 fn read_recipe(path: &Path) -> Result<String> {
     flopsmith_config::read_text(path)
         .map_err(|e| usage(format!("cannot read the recipe {}: {e}", path.display())))
+}
+
+/// True if a recipe has this entry or table.
+fn has(recipe: &str, entry: &str) -> bool {
+    let table = recipe.parse::<toml::Table>();
+    table.is_ok_and(|table| table.contains_key(entry))
+}
+
+/// Writes the report of a training next to its model.
+fn keep_report(output: &Path, report: &impl Serialize) -> Result<()> {
+    std::fs::write(output.join(REPORT), serde_json::to_vec_pretty(report)?)
+        .with_context(|| format!("cannot write into {}", output.display()))
 }
 
 /// True if a folder holds checkpoints of an unfinished training, which [`Order::resume`] continues.
@@ -360,6 +373,15 @@ fn forget(folder: &Path, of: impl Fn(&str) -> bool) -> Result<()> {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn recipes_with_files_or_nests_are_told_from_those_that_make_their_corpus() {
+        assert!(has("model = \"m\"\nexamples = \"a.jsonl\"\n", "examples"));
+        let corpus = "problem = \"dgemm\"\n[corpus]\nexamples = 40\n";
+        for entry in ["examples", "nests"] {
+            assert!(!has(corpus, entry) && !has("not toml =", entry));
+        }
+    }
 
     #[test]
     fn outputs_do_not_overwrite_their_inputs() {

@@ -1,6 +1,5 @@
 //! `flopsmith sft` with random loop nests: a model that writes schedules for nests that it has never seen.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
@@ -25,7 +24,9 @@ use crate::fit::fit;
 use crate::reasons::{Reason, Unsuccessful};
 use crate::skipped::Skipped;
 use crate::starter::{END, Start};
-use crate::{Order, Placement, REPORT, apart, base_of, refused, save, say_placement, unrestorable};
+use crate::{
+    Order, Placement, apart, base_of, keep_report, refused, save, say_placement, unrestorable,
+};
 
 /// Nests that a thread makes before the progress is printed.
 const PART: u64 = 32;
@@ -101,12 +102,6 @@ struct Share {
     unmeasured: u64,
     /// Different programs among the samples.
     distinct: usize,
-}
-
-/// True if the recipe trains on random nests.
-pub fn is_for(recipe: &str) -> bool {
-    let table = recipe.parse::<toml::Table>();
-    table.is_ok_and(|table| table.contains_key("nests"))
 }
 
 /// Trains by a recipe.
@@ -199,7 +194,7 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
         fresh: Vec::new(),
         held_out: Vec::new(),
     };
-    write(&output, &report)?;
+    keep_report(&output, &report)?;
     checkpoints.clear()?;
     say(&format!("the model is in {}", output.display()));
     let look = Trial {
@@ -211,16 +206,11 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
     };
     report.fresh = look.at("fresh random nests", &fresh)?;
     report.held_out = look.at("held-out problems", &held_out)?;
-    write(&output, &report)?;
+    keep_report(&output, &report)?;
     if order.json {
         data(&serde_json::to_string(&report)?);
     }
     Ok(OK)
-}
-
-fn write(output: &Path, report: &Report) -> Result<()> {
-    std::fs::write(output.join(REPORT), serde_json::to_vec_pretty(report)?)
-        .with_context(|| format!("cannot write into {}", output.display()))
 }
 
 fn problems(names: &[String]) -> Result<Vec<Problem>> {

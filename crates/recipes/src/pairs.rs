@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use flopsmith_config::recipe::Pairs as Recipe;
 use flopsmith_generator::measured::pairs::Pair;
 use flopsmith_learner::{Evidence, PairMetrics, PairTraining, TokenPair};
@@ -20,7 +20,7 @@ use crate::Order;
 use crate::checkpoints::{Checkpoints, read_session, with_session};
 use crate::skipped::Skipped;
 use crate::{
-    Placement, REPORT, Reader, apart, beside, open, read_recipe, refused, save, say_placement,
+    Placement, Reader, apart, beside, keep_report, open, read_recipe, refused, save, say_placement,
     unrestorable,
 };
 use flopsmith_run::exit::{INTERRUPTED, OK};
@@ -181,8 +181,7 @@ pub fn run(order: &Order<'_>, aim: Aim) -> Result<u8> {
         validation_before: session.validation_before,
         seconds: earlier + began.elapsed().as_secs_f64(),
     };
-    std::fs::write(output.join(REPORT), serde_json::to_vec_pretty(&report)?)
-        .with_context(|| format!("cannot write into {}", output.display()))?;
+    keep_report(&output, &report)?;
     checkpoints.clear()?;
     skipped.tell();
     tell(&report, &output);

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use flopsmith_config::recipe::{Returns, Rlpf as Recipe};
 use flopsmith_generator::measured::exercises::{Exercise, turn};
 use flopsmith_learner::{Ppo, PpoReport, PpoSample};
@@ -30,7 +30,7 @@ use crate::rewards::{Answer, Rewards, Worth};
 use crate::skipped::Skipped;
 use crate::validation::{Score, Validation};
 use crate::{
-    Placement, REPORT, Reader, apart, beside, open, read_recipe, refused, save, say_placement,
+    Placement, Reader, apart, beside, keep_report, open, read_recipe, refused, save, say_placement,
     unrestorable,
 };
 use flopsmith_run::exit::{CANDIDATE, INTERRUPTED, OK};
@@ -264,8 +264,7 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         steps: session.steps,
         seconds: earlier + began.elapsed().as_secs_f64(),
     };
-    std::fs::write(output.join(REPORT), serde_json::to_vec_pretty(&report)?)
-        .with_context(|| format!("cannot write into {}", output.display()))?;
+    keep_report(&output, &report)?;
     checkpoints.clear()?;
     skipped.tell();
     tell(&report, &output);

@@ -161,10 +161,10 @@ struct MeasuredOn {
 /// Trains by a recipe.
 pub fn run(order: &Order<'_>) -> Result<u8> {
     let text = crate::read_recipe(order.recipe)?;
-    if crate::examples::is_for(&text) {
+    if crate::has(&text, "examples") {
         return crate::examples::run(order, &text);
     }
-    if crate::nests::is_for(&text) {
+    if crate::has(&text, "nests") {
         return crate::nests::run(order, &text);
     }
     if order.resume {

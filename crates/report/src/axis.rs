@@ -53,7 +53,7 @@ impl Scale {
 }
 
 /// The next number of the form 1, 2 or 5 times a power of ten.
-pub fn round_step(raw: f64) -> f64 {
+fn round_step(raw: f64) -> f64 {
     if !(raw.is_finite() && raw > 1e-300) {
         return 1.0;
     }

@@ -371,13 +371,12 @@ impl Shown {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use std::path::Path;
     use std::sync::Arc;
 
     use flopsmith_config::Job;
     use flopsmith_problem::Problem;
     use flopsmith_protocol::InfrastructureCause;
-    use flopsmith_test_support::{first, measured, unknown, wrong};
+    use flopsmith_test_support::{first, measured, shipped, unknown, wrong};
 
     use super::*;
     use crate::idle_wait::Waited;
@@ -492,8 +491,7 @@ mod tests {
     #[test]
     fn the_best_program_of_a_corpus_is_verified_before_it_is_timed() {
         let place = tempfile::tempdir().unwrap();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        let problem = Arc::new(Problem::load(&root).unwrap().only_first());
+        let problem = Arc::new(Problem::load(&shipped::at("dgemm")).unwrap().only_first());
         let right = problem.reference_source.clone();
         let evaluator = crate::evaluator::open(problem, "gcc", true).unwrap();
         let mut timer = evaluator.timer(1).unwrap();

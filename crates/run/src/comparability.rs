@@ -168,12 +168,12 @@ fn changes(then: &ComparabilityKey, now: &ComparabilityKey) -> Vec<String> {
 mod tests {
     use super::*;
     use flopsmith_protocol::Digest;
+    use flopsmith_test_support::shipped;
 
     #[test]
     fn a_definition_that_was_edited_is_another_one() {
         let folder = tempfile::tempdir().expect("a folder");
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        let mut problem = Problem::load(&root).expect("the shipped problem");
+        let mut problem = Problem::load(&shipped::at("dgemm")).expect("the shipped problem");
         assert!(is_of(folder.path(), &problem));
         let gcc = Digest::of(b"gcc");
         let keys = Keys::of([(&problem, &gcc)].into_iter());
@@ -188,8 +188,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let outcomes = folder.path().join(files::OUTCOMES);
         std::fs::write(outcomes, "").expect("a file");
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        let problem = Problem::load(&root).expect("the shipped problem");
+        let problem = Problem::load(&shipped::at("dgemm")).expect("the shipped problem");
         let error = keep_for_workers(folder.path(), &[problem]).expect_err("no key");
         assert!(error.is::<crate::console::Usage>(), "{error:#}");
         assert!(!folder.path().join(FILE).exists());

@@ -1,8 +1,11 @@
-//! The endpoint of a run: checks before the run, and what it has cost.
+//! The endpoint of a run: checks before the run, and what it has cost. And requests of commands that wait for the answers.
 
-use anyhow::Result;
+use std::ops::ControlFlow;
+
+use anyhow::{Context, Result};
 use flopsmith_config::{Endpoint, Money, Settings};
-use flopsmith_endpoint::{Key, Spending, address};
+use flopsmith_endpoint::{Ask, Client, Error, Key, Reply, Spending, address};
+use tokio_util::sync::CancellationToken;
 
 use crate::console::usage;
 use crate::digits::counted;
@@ -57,6 +60,36 @@ pub fn change(settings: &mut Settings, endpoint: Endpoint) -> Result<()> {
     }
     **begun = endpoint;
     Ok(())
+}
+
+/// Asks for all answers, and hands over each as it ends, until `take` breaks or a stop is requested; false then.
+///
+/// # Errors
+/// No thread can wait for the answers.
+pub fn ask_all(
+    client: &Client,
+    asks: Vec<Ask>,
+    stopped: &CancellationToken,
+    take: impl FnMut(Ask, Result<Reply, Error>) -> ControlFlow<()>,
+) -> Result<bool> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the requests")?;
+    Ok(runtime.block_on(async {
+        tokio::select! {
+            () = client.ask_all(asks, take) => true,
+            () = stopped.cancelled() => false,
+        }
+    }))
+}
+
+/// The error of an endpoint that cannot be asked at all: wrong usage.
+pub fn unusable(error: Error) -> anyhow::Error {
+    match error {
+        Error::Url(_) | Error::NoKey(_) | Error::BadKey(_) => usage(error.to_string()),
+        other => other.into(),
+    }
 }
 
 /// The cost of the requests to an endpoint so far, as one line.

@@ -52,17 +52,23 @@ pub async fn model(folder: &Folder, settings: &Settings, store: Store) -> Result
 /// # Errors
 /// If a folder cannot be read or written.
 pub fn kept(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
-    let part = target.with_extension("part");
-    match std::fs::remove_dir_all(&part) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => std::fs::create_dir_all(&part)?,
-    }
+    let part = empty_part(target)?;
     if adapter_config(weights).is_ok() {
         write_adapter(origin, &part, weights)?;
     } else {
         write(origin, &part, weights)?;
     }
     std::fs::rename(part, target)
+}
+
+/// An empty folder beside this one, in the place of the rest of a crash.
+fn empty_part(target: &Path) -> std::io::Result<PathBuf> {
+    let part = target.with_extension("part");
+    match std::fs::remove_dir_all(&part) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => std::fs::create_dir_all(&part)?,
+    }
+    Ok(part)
 }
 
 /// Writes an adapter, as the learner published it, to a folder that a server loads: PEFT's two files and nothing else. The
@@ -74,11 +80,7 @@ pub fn adapter(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<
     if target.join(ADAPTER).is_file() {
         return Ok(());
     }
-    let part = target.with_extension("part");
-    match std::fs::remove_dir_all(&part) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => std::fs::create_dir_all(&part)?,
-    }
+    let part = empty_part(target)?;
     write_lora(origin, &part, weights)?;
     std::fs::rename(part, target)
 }
@@ -332,7 +334,11 @@ mod tests {
         let peft =
             serde_json::json!({ "peft_type": "LORA", "r": 4, "base_model_name_or_path": "" });
         let shape = serde_json::json!({ "lora": { "rank": 4 }, "peft": peft }).to_string();
-        let header = serde_json::json!({ "__metadata__": { "flopsmith.lora": shape } }).to_string();
+        safetensors(&serde_json::json!({ "__metadata__": { "flopsmith.lora": shape } }).to_string())
+    }
+
+    /// A safetensors file with this header and no data.
+    fn safetensors(header: &str) -> Vec<u8> {
         let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
         bytes.extend(header.as_bytes());
         bytes
@@ -373,9 +379,7 @@ mod tests {
             std::fs::write(origin.join(name), "{}").unwrap();
         }
         let tensor = serde_json::json!({"dtype": "F32", "shape": [0], "data_offsets": [0, 0]});
-        let header = serde_json::json!({ "model.norm.weight": tensor }).to_string();
-        let mut whole = (header.len() as u64).to_le_bytes().to_vec();
-        whole.extend(header.as_bytes());
+        let whole = safetensors(&serde_json::json!({ "model.norm.weight": tensor }).to_string());
         for (name, weights, file, other) in [
             ("version-000002", adapter(), ADAPTER, WEIGHTS),
             ("version-000004", whole, WEIGHTS, ADAPTER),
@@ -399,9 +403,7 @@ mod tests {
         let config = r#"{ "model_type": "qwen2", "torch_dtype": "bfloat16" }"#;
         std::fs::write(origin.join("config.json"), config).unwrap();
         let header = r#"{"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}"#;
-        let mut weights = (header.len() as u64).to_le_bytes().to_vec();
-        weights.extend(header.as_bytes());
-        write(&origin, &target, &weights).unwrap();
+        write(&origin, &target, &safetensors(header)).unwrap();
         let text = std::fs::read_to_string(target.join("config.json")).unwrap();
         let written: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(written["torch_dtype"], "float32");
@@ -418,9 +420,7 @@ mod tests {
             let config = "\u{feff}{ \"tie_word_embeddings\": true }";
             std::fs::write(origin.join("config.json"), config).unwrap();
             let tensor = serde_json::json!({"dtype": "F32", "shape": [0], "data_offsets": [0, 0]});
-            let header = serde_json::json!({ head: tensor }).to_string();
-            let mut weights = (header.len() as u64).to_le_bytes().to_vec();
-            weights.extend(header.as_bytes());
+            let weights = safetensors(&serde_json::json!({ head: tensor }).to_string());
             write(&origin, &target, &weights).unwrap();
             let text = std::fs::read_to_string(target.join("config.json")).unwrap();
             let written: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -427,7 +427,7 @@ mod tests {
     use flopsmith_bus::{Server, ServerOptions, WorkerOptions};
     use flopsmith_measure::{Chain, Chains};
     use flopsmith_protocol::{CandidateFault, InfrastructureCause};
-    use flopsmith_test_support::{infrastructure, machine, measured, outcome, rejected};
+    use flopsmith_test_support::{infrastructure, machine, measured, outcome, rejected, shipped};
 
     use super::*;
 
@@ -459,7 +459,6 @@ mod tests {
         }
 
         fn farm(&self) -> Farm {
-            let problem = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dot");
             let ways = Ways {
                 nats: String::new(),
                 store: String::new(),
@@ -467,7 +466,7 @@ mod tests {
             };
             let order = Order {
                 name: "test",
-                problems: &[Arc::new(Problem::load(&problem).unwrap())],
+                problems: &[Arc::new(Problem::load(&shipped::at("dot")).unwrap())],
                 workloads: &[],
                 compiler: "gcc",
                 standard: Standard::Screen,

@@ -54,12 +54,13 @@ impl KeptOut {
 mod tests {
     use std::path::Path;
 
+    use flopsmith_test_support::shipped;
+
     use super::*;
 
     #[test]
     fn a_nest_is_kept_out_under_every_name_and_in_every_precision() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let of = |name: &str| Problem::load(&folder.join(name)).unwrap();
+        let of = |name: &str| Problem::load(&shipped::at(name)).unwrap();
         let held_out = [of("sgemm"), of("sort64")];
         let kept_out = KeptOut::of(&held_out);
         let found = |name: &str| kept_out.find(&of(name)).map(|id| id.as_str().to_owned());

@@ -1,6 +1,7 @@
-//! Times as people read them: in the local time zone, and in that of the world.
+//! The time, and times as people read them: in the local time zone, and in that of the world.
 
 use chrono::{DateTime, Local, Utc};
+pub use flopsmith_actors::node::unix_ms;
 
 /// Date and time of day in the zone of this machine or of `TZ`; a dash for an unknown time.
 pub fn time(unix_ms: u64) -> String {

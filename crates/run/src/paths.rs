@@ -583,6 +583,8 @@ pub fn must_be_there(store: &str) -> Result<()> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use flopsmith_test_support::shipped;
+
     use super::*;
 
     #[test]
@@ -685,10 +687,13 @@ mod tests {
         }
     }
 
+    /// A shipped problem, by its folder.
+    fn named(name: &str) -> String {
+        shipped::at(name).display().to_string()
+    }
+
     #[test]
     fn no_problem_is_trained_on_that_has_the_nest_of_a_held_out_one() {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let named = |name: &str| problems.join(name).display().to_string();
         let mut settings = Settings {
             problem: String::new(),
             problems: vec![named("dgemm"), named("dot")],
@@ -707,8 +712,6 @@ mod tests {
 
     #[test]
     fn a_run_with_fresh_nests_notes_the_forms_of_held_out_problems() {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let named = |name: &str| problems.join(name).display().to_string();
         let mut settings = Settings {
             problem: String::new(),
             problems: vec![named("dgemm"), named("dot")],
@@ -717,7 +720,7 @@ mod tests {
             ..Settings::default()
         };
         settle(&mut settings).unwrap();
-        let held_out = Problem::load(&problems.join("dgemv")).unwrap();
+        let held_out = Problem::load(&shipped::at("dgemv")).unwrap();
         // A sorting network is no loop nest.
         assert_eq!(settings.hold_out_forms, [stream::form(&held_out).unwrap()]);
         settings.random = 0;
@@ -727,8 +730,6 @@ mod tests {
 
     #[test]
     fn a_run_over_modules_has_their_pool_unless_it_names_one() {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let named = |name: &str| problems.join(name).display().to_string();
         let mut settings = Settings {
             problem: named("modules/softmax"),
             ..Settings::default()
@@ -737,7 +738,7 @@ mod tests {
         let of_modules = TechniqueSet::of_modules();
         let mut settled = |techniques: TechniqueSet, problems: &[&str]| {
             settings.sqd.techniques = techniques;
-            settings.problems = problems.iter().map(|name| named(name)).collect();
+            settings.problems = problems.iter().copied().map(named).collect();
             settle(&mut settings).unwrap();
             settings.sqd.techniques
         };
@@ -756,8 +757,7 @@ mod tests {
 
     #[test]
     fn a_folder_of_modules_is_a_suite_whose_modules_are_found_again() {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/modules");
-        let name = problems.display().to_string();
+        let name = named("modules");
         let as_kernel = problem(&format!("{name}/softmax")).unwrap_err();
         assert!(as_kernel.to_string().contains("kernels only"));
         let of_suite = suite(&name).unwrap();
@@ -804,11 +804,9 @@ mod tests {
 
     #[test]
     fn the_first_workload_of_each_problem_is_chosen_also_beside_random_nests() {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let path = |name: &str| problems.join(name).display().to_string();
         let mut settings = Settings {
             problem: String::new(),
-            problems: ["dgemm", "dot", "modules/softmax"].map(path).to_vec(),
+            problems: ["dgemm", "dot", "modules/softmax"].map(named).to_vec(),
             ..Settings::default()
         };
         let whole = problems_of(&settings).unwrap();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use flopsmith_actors::journal::replace;
 use flopsmith_generator::parameters::Configurations;
 use flopsmith_generator::parameters::expression::Value;
 use flopsmith_protocol::{CandidateFault, FaultClass, Outcome, Purpose, Verdict};
@@ -23,10 +24,8 @@ const SCHEMA: &str = "1.0.0";
 /// If the run's outcomes cannot be read, or the file cannot be written.
 pub fn write(folder: &Path, space: &Configurations, facts: &Facts) -> Result<PathBuf> {
     let path = folder.join(FILE);
-    let part = folder.join("results.json.part");
     let results = of(&outcomes(folder)?, &facts.certified, space);
-    std::fs::write(&part, format!("{results:#}\n"))
-        .and_then(|()| std::fs::rename(&part, &path))
+    replace(&path, format!("{results:#}\n"))
         .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
 }
@@ -153,13 +152,14 @@ fn timestamp(unix_ms: u64) -> String {
 mod tests {
     use flopsmith_generator::parameters::{Program, read};
     use flopsmith_problem::Problem;
-    use flopsmith_test_support::{Measured, again, first, infrastructure, measured, rejected};
+    use flopsmith_test_support::{
+        Measured, again, first, infrastructure, measured, rejected, shipped,
+    };
 
     use super::*;
 
     fn space() -> Configurations {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let problem = Problem::load(&problems.join("dgemm")).unwrap();
+        let problem = Problem::load(&shipped::at("dgemm")).unwrap();
         let text = r#"{"ConfigurationSpace": {"TuningParameters": [
             {"Name": "TILE", "Type": "int", "Values": "[1, 2, 3, 4]"},
             {"Name": "FAST", "Type": "bool", "Values": "[False, True]"},

@@ -129,11 +129,12 @@ pub fn find(runs: &Path, problem: &Problem) -> Warm {
 mod tests {
     use std::time::{Duration, SystemTime};
 
+    use flopsmith_test_support::shipped;
+
     use super::*;
 
     fn problem(name: &str) -> Problem {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        Problem::load(&problems.join(name)).unwrap()
+        Problem::load(&shipped::at(name)).unwrap()
     }
 
     fn left(runs: &Path, name: &str, age: u64, form: &str, programs: &[&str]) {

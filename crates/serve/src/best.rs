@@ -175,13 +175,12 @@ mod tests {
 
     use flopsmith_problem::Problem;
     use flopsmith_protocol::Verdict;
-    use flopsmith_test_support::{Measured, measured, wrong};
+    use flopsmith_test_support::{Measured, measured, shipped, wrong};
 
     use super::*;
 
     fn problem() -> Arc<Problem> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        Arc::new(Problem::load(&root).unwrap())
+        Arc::new(Problem::load(&shipped::at("dgemm")).unwrap())
     }
 
     fn enter(best: &Best, source: &str, purpose: Purpose, verdict: Verdict) {

@@ -185,14 +185,13 @@ mod tests {
 
     use flopsmith_problem::Language;
     use flopsmith_protocol::{CandidateFault, Failure};
-    use flopsmith_test_support::{Measured, measured};
+    use flopsmith_test_support::{Measured, measured, shipped};
 
     use super::*;
     use crate::wire::Purpose;
 
     fn problem() -> Arc<Problem> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        Arc::new(Problem::load(&root).unwrap())
+        Arc::new(Problem::load(&shipped::at("dgemm")).unwrap())
     }
 
     fn program(purpose: Purpose) -> Program {

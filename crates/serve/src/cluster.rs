@@ -20,6 +20,7 @@ use flopsmith_protocol::{
     Digest, Failure, InfrastructureCause, MachineFacts, Outcome, RunId, Verdict, geometric,
 };
 use flopsmith_run::farm::{self, Farm, Link, Standard, Ways};
+use flopsmith_run::local::unix_ms;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +33,7 @@ use crate::journal::write;
 use crate::program::{Judge, Judged, Program, permitted};
 use crate::reference::{Grade, Reference};
 use crate::roofs::Roofs;
-use crate::station::{Settings, unix_ms};
+use crate::station::Settings;
 use crate::wire::{Purpose, ReferenceSpeeds};
 
 /// Number of programs that the workers have at a time.

@@ -15,6 +15,7 @@ use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
 use flopsmith_protocol::{Digest, Failure, InfrastructureCause};
 use flopsmith_reward::Reward;
+use flopsmith_run::local::unix_ms;
 use tokio_util::sync::CancellationToken;
 
 use crate::against::Comparison;
@@ -33,7 +34,6 @@ use crate::quota::Quotas;
 use crate::reference::{Grade, Reference};
 use crate::refusal::{Kind, MOST_MISTAKES, Mistake, Refusal};
 use crate::repeats::Repeats;
-use crate::station::unix_ms;
 use crate::tools::{AGAIN_SECONDS, Missing};
 use crate::wire::{
     Answer, Candidate, DryRun, JobState, LONGEST_ID, MOST_CANDIDATES, Outcome, Purpose, Request,

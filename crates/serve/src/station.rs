@@ -12,12 +12,13 @@ mod module;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use flopsmith_evaluate::{Host, Pipeline};
 use flopsmith_machine::attest::Attestation;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Digest, Failure, InfrastructureCause, UnknownCause, Verdict};
+use flopsmith_run::local::unix_ms;
 use flopsmith_run::measuring_lock;
 use tokio_util::sync::CancellationToken;
 
@@ -353,14 +354,6 @@ pub fn pipeline(problem: &Arc<Problem>, host: &Host) -> Result<Pipeline, Failure
         flopsmith_evaluate::Error::Input(why) => {
             Failure::infrastructure(InfrastructureCause::Compiler, why)
         }
-    })
-}
-
-/// Milliseconds since 1970.
-pub fn unix_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |passed| {
-        u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
     })
 }
 

@@ -7,12 +7,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flopsmith_evaluate::Question;
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, UnknownCause};
 use flopsmith_reward::Reward;
+use flopsmith_test_support::client::{self, Reply, wait_until};
 use flopsmith_test_support::{infrastructure, measured, wrong};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -217,21 +218,11 @@ impl Server {
     }
 
     fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
-        stream
+        client::connect(self.address)
     }
 
-    /// Sends a request. With HTTP/1.0 the server closes the connection at the end of its response.
     fn send(&self, head: &str, headers: &[&str], body: &str) -> TcpStream {
-        let mut stream = self.connect();
-        let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
-        let request = format!(
-            "{head} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{headers}\r\n{body}",
-            body.len()
-        );
-        stream.write_all(request.as_bytes()).unwrap();
-        stream
+        client::send(self.address, head, headers, body)
     }
 
     fn ask(&self, head: &str, headers: &[&str], body: &str) -> Reply {
@@ -265,30 +256,14 @@ impl Drop for Server {
     }
 }
 
-#[derive(Debug)]
-struct Reply {
-    status: u16,
-    head: String,
-    body: String,
+trait Details {
+    fn lines(&self) -> Vec<Value>;
+    fn header(&self, name: &str) -> Option<&str>;
+    /// The kind of its problem details.
+    fn refused(&self, status: u16) -> String;
 }
 
-impl Reply {
-    fn read(mut stream: TcpStream) -> Self {
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Self {
-            status,
-            head: head.to_ascii_lowercase(),
-            body: body.to_owned(),
-        }
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {self:?}"))
-    }
-
+impl Details for Reply {
     fn lines(&self) -> Vec<Value> {
         let lines = self.body.lines().map(serde_json::from_str);
         lines.collect::<Result<_, _>>().unwrap()
@@ -300,7 +275,6 @@ impl Reply {
         rest.lines().next()
     }
 
-    /// The kind of its problem details.
     fn refused(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{self:?}");
         assert_eq!(
@@ -330,14 +304,6 @@ fn gate() -> (Sender<()>, Options) {
         ..Options::default()
     };
     (open, options)
-}
-
-fn wait_until(is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + LIMIT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited too long");
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
 }
 
 fn column(answers: &[Value], name: &str) -> Vec<Value> {
@@ -539,32 +505,6 @@ fn a_page_in_a_browser_gets_nothing() {
     stream.write_all(request.as_bytes()).unwrap();
     assert_eq!(Reply::read(stream).refused(415), "wrong-media-type");
     assert!(server.seen.lock().unwrap().is_empty());
-}
-
-#[test]
-fn a_long_body_is_refused_whether_it_says_its_length_or_not() {
-    let place = tempfile::tempdir().unwrap();
-    let options = Options {
-        most_body: 1000,
-        ..Options::default()
-    };
-    let server = Server::start(place.path(), options);
-    let head = "POST /v1/evaluate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n";
-    let mut stream = server.connect();
-    let request = format!("{head}Content-Length: 9999999999\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    assert_eq!(Reply::read(stream).refused(413), "too-large");
-    let mut stream = server.connect();
-    let chunk = "x".repeat(600);
-    let request = format!(
-        "{head}Transfer-Encoding: chunked\r\n\r\n258\r\n{chunk}\r\n258\r\n{chunk}\r\n0\r\n\r\n"
-    );
-    stream.write_all(request.as_bytes()).unwrap();
-    assert_eq!(Reply::read(stream).refused(413), "too-large");
-    assert_eq!(
-        server.post("/v1/evaluate", &programs(&["right 1"])).status,
-        200
-    );
 }
 
 #[test]

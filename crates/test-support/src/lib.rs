@@ -5,12 +5,13 @@
 //! measurements by [`Measured`]. [`mutate`] makes broken versions of real input, for parsers that have to refuse them.
 //! [`traces`] counts the processes, files and memory that jobs leave behind. [`sample`] chooses the cases that a commit
 //! tries, [`shipped`] the problems. [`normal()`] draws noise. [`endpoint`] serves answers of a language model by a
-//! script. [`skipped`] reports a test that this machine cannot run.
+//! script, and [`client`] asks services. [`skipped`] reports a test that this machine cannot run.
 //!
 //! The crate is a dev-dependency and part of no product. The unit tests of `protocol` cannot use it: they are compiled
 //! with a `protocol` of their own, whose types are others than those here.
 
 mod candidate;
+pub mod client;
 pub mod endpoint;
 mod ids;
 mod machine;

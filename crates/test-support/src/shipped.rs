@@ -17,6 +17,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems")
 }
 
+/// The folder of a shipped problem by its place among all of them, such as `modules/softmax`.
+pub fn at(place: impl AsRef<Path>) -> PathBuf {
+    root().join(place)
+}
+
 fn is_problem(folder: &Path) -> bool {
     folder.join("problem.toml").is_file()
 }

@@ -1,6 +1,7 @@
 //! The routes, and the checks that every request passes.
 
 use std::future::ready;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -8,7 +9,7 @@ use axum::body::Body;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use flopsmith_serve::Token;
 use flopsmith_serve::intake::Unadmitted;
 use hyper::header::{
@@ -125,15 +126,15 @@ pub fn router(app: App) -> Router {
         .route("/", get(list))
         .route("/compare", get(compare))
         .route("/cluster", get(cluster))
-        .route("/runs/{run}", get(run))
+        .route("/runs/{run}", of_run(pages::run))
         .route("/runs/{run}/events", get(events))
-        .route("/runs/{run}/programs", get(programs))
-        .route("/runs/{run}/programs/{number}", get(program))
+        .route("/runs/{run}/programs", of_run(pages::programs))
+        .route("/runs/{run}/programs/{number}", of_number(pages::program))
         .route("/runs/{run}/candidates/{id}", get(candidate))
-        .route("/runs/{run}/tree", get(tree))
+        .route("/runs/{run}/tree", of_run(pages::tree))
         .route("/runs/{run}/nodes", get(nodes))
-        .route("/runs/{run}/steps", get(steps))
-        .route("/runs/{run}/steps/{step}", get(step))
+        .route("/runs/{run}/steps", of_run(pages::steps))
+        .route("/runs/{run}/steps/{step}", of_number(pages::step))
         .route("/runs/{run}/certificates", get(certificates))
         .route("/runs/{run}/certificates/{id}", get(certificate))
         .route("/ui.css", get(|| ready(style())))
@@ -212,67 +213,34 @@ async fn cluster(State(app): State<App>) -> Response {
     app.page(None, |site, _| pages::cluster(site)).await
 }
 
-async fn run(
-    State(app): State<App>,
-    Path(run): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    app.page(query, move |site, query| pages::run(site, &run, query))
-        .await
+/// The route of a page of a run.
+fn of_run(page: fn(&Site, &str, &Query) -> Result<String, Refusal>) -> MethodRouter<App> {
+    get(
+        move |State(app): State<App>, Path(run): Path<String>, RawQuery(query): RawQuery| {
+            app.page(query, move |site, query| page(site, &run, query))
+        },
+    )
 }
 
-async fn programs(
-    State(app): State<App>,
-    Path(run): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    app.page(query, move |site, query| pages::programs(site, &run, query))
-        .await
-}
-
-async fn program(
-    State(app): State<App>,
-    Path((run, number)): Path<(String, String)>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    app.page(query, move |site, query| {
-        pages::program(site, &run, of_path(&number)?, query)
-    })
-    .await
-}
-
-async fn tree(
-    State(app): State<App>,
-    Path(run): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    app.page(query, move |site, query| pages::tree(site, &run, query))
-        .await
+/// The route of a page of a part of a run, which has a number.
+fn of_number<T: FromStr + 'static>(
+    page: fn(&Site, &str, T, &Query) -> Result<String, Refusal>,
+) -> MethodRouter<App> {
+    get(
+        move |State(app): State<App>,
+              Path((run, number)): Path<(String, String)>,
+              RawQuery(query): RawQuery| {
+            app.page(query, move |site, query| {
+                let number = number.parse().map_err(|_| nothing_here())?;
+                page(site, &run, number, query)
+            })
+        },
+    )
 }
 
 async fn nodes(State(app): State<App>, Path(run): Path<String>) -> Response {
     app.page(None, move |site, _| pages::nodes(site, &run))
         .await
-}
-
-async fn steps(
-    State(app): State<App>,
-    Path(run): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    app.page(query, move |site, query| pages::steps(site, &run, query))
-        .await
-}
-
-async fn step(
-    State(app): State<App>,
-    Path((run, number)): Path<(String, String)>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    app.page(query, move |site, query| {
-        pages::step(site, &run, of_path(&number)?, query)
-    })
-    .await
 }
 
 async fn certificates(State(app): State<App>, Path(run): Path<String>) -> Response {
@@ -294,11 +262,6 @@ async fn candidate(State(app): State<App>, Path((run, id)): Path<(String, String
         Ok(place) => (StatusCode::SEE_OTHER, [(LOCATION, place)]).into_response(),
         Err(refusal) => app.refuse(&refusal),
     }
-}
-
-/// The number in a path.
-fn of_path<T: std::str::FromStr>(text: &str) -> Result<T, Refusal> {
-    text.parse().map_err(|_| nothing_here())
 }
 
 async fn events(State(app): State<App>, Path(run): Path<String>) -> Response {

@@ -1,7 +1,7 @@
 //! The window over real connections, on a folder with a run whose texts are hostile.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -13,6 +13,7 @@ use flopsmith_actors::role::timer::QUARANTINE;
 use flopsmith_config::Settings;
 use flopsmith_protocol::{CandidateFault, CandidateRef, Outcome, StageChanged, Verdict};
 use flopsmith_run::summary::{Certified, Facts};
+use flopsmith_test_support::client::{Reply, connect};
 use flopsmith_test_support::{
     ATTESTED, Measured, again, candidate, first, infrastructure, machine, measured, outcome,
     problem_id, run_id,
@@ -71,8 +72,7 @@ impl Window {
     }
 
     fn send(&self, path: &str, headers: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut stream = connect(self.address);
         // With HTTP/1.0 the server closes the connection at the end of its response.
         let request = format!("GET {path} HTTP/1.0\r\n{headers}\r\n");
         stream.write_all(request.as_bytes()).unwrap();
@@ -80,15 +80,7 @@ impl Window {
     }
 
     fn ask(&self, path: &str, headers: &str) -> Reply {
-        let mut bytes = Vec::new();
-        self.send(path, headers).read_to_end(&mut bytes).unwrap();
-        let text = String::from_utf8(bytes).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        Reply {
-            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
-            head: head.to_ascii_lowercase(),
-            body: body.to_owned(),
-        }
+        Reply::read(self.send(path, headers))
     }
 
     fn get(&self, path: &str) -> Reply {
@@ -111,12 +103,6 @@ impl Drop for Window {
             assert!(ended.unwrap().is_ok());
         }
     }
-}
-
-struct Reply {
-    status: u16,
-    head: String,
-    body: String,
 }
 
 /// The outcomes of the run: of step 1 and 2, with every party, a repetition, a conversation, and hostile texts.

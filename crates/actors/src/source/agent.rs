@@ -246,13 +246,14 @@ impl Source for AgentSource {
 mod tests {
     use flopsmith_config::{Start, search};
     use flopsmith_protocol::{Purpose, TechniqueSet};
-    use flopsmith_test_support::{again, machine_class, measured, outcome, sample_of, wrong};
+    use flopsmith_test_support::{
+        again, machine_class, measured, outcome, sample_of, shipped, wrong,
+    };
 
     use super::*;
 
     fn problem(name: &str) -> Problem {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        Problem::load(&problems.join(name)).unwrap()
+        Problem::load(&shipped::at(name)).unwrap()
     }
 
     fn settings() -> Settings {

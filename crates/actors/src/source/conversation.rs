@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use super::agent::population;
 use super::endpoint::client;
-use super::silence::Silence;
+use super::silence::{Silence, all_refused};
 use crate::answer::{Answers, Source, problem_of};
 use crate::error::Error;
 use crate::journal::Journal;
@@ -188,11 +188,7 @@ impl ConversingSource {
         let broken: Vec<Broken> = ended.into_iter().filter_map(|end| end.broken).collect();
         if self.client.is_denied() {
             let why = broken.first().map(|broken| broken.why.as_str());
-            return Err(Error::Hopeless(format!(
-                "{} refuses every request: {}; check the URL, the model's name and the key",
-                self.name,
-                why.unwrap_or_default()
-            )));
+            return Err(all_refused(&self.name, why));
         }
         let mut unanswered = None;
         for broken in broken {

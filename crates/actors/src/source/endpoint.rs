@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::journal::Journal;
 use crate::node::Context;
 use crate::role::recorder::files;
-use crate::source::silence::Silence;
+use crate::source::silence::{Silence, all_refused};
 use crate::supervisor::words;
 
 /// Longest program that is handed on, bytes: a longer one is too long for every problem, and may not fit into a message.
@@ -305,10 +305,7 @@ impl Source for EndpointSource {
         }
         if client.is_denied() {
             let why = refused.first().map(|(_, _, why)| why.as_str());
-            return Err(Error::Hopeless(format!(
-                "{name} refuses every request: {}; check the URL, the model's name and the key",
-                why.unwrap_or_default()
-            )));
+            return Err(all_refused(name, why));
         }
         for (place, sample, why) in refused {
             answers.take(place, sample, Err(why));

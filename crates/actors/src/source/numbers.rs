@@ -106,12 +106,10 @@ fn form(program: &str) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use std::path::Path;
-
     use flopsmith_config::{Settings, Start, search};
     use flopsmith_problem::Problem;
     use flopsmith_protocol::{Outcome, Purpose, Task, TechniqueSet};
-    use flopsmith_test_support::{machine_class, measured, outcome, sample_of};
+    use flopsmith_test_support::{machine_class, measured, outcome, sample_of, shipped};
 
     use super::*;
     use crate::answer::Source;
@@ -119,8 +117,7 @@ mod tests {
     use crate::source::schedule::{ScheduleSource, Searching};
 
     fn module() -> Problem {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        Problem::load_any(&problems.join("modules/softmax")).unwrap()
+        Problem::load_any(&shipped::at("modules/softmax")).unwrap()
     }
 
     /// The settings of a search that begins with this program.

@@ -1,4 +1,4 @@
-//! When a run gives up a server that does not answer.
+//! When a run gives up a server that does not answer, or refuses to.
 
 use crate::error::Error;
 
@@ -38,6 +38,14 @@ impl Silence {
         }
         Ok(())
     }
+}
+
+/// The error of a server that refuses every request, the first one for this reason.
+pub(super) fn all_refused(name: &str, why: Option<&str>) -> Error {
+    let why = why.unwrap_or_default();
+    Error::Hopeless(format!(
+        "{name} refuses every request: {why}; check the URL, the model's name and the key"
+    ))
 }
 
 #[cfg(test)]

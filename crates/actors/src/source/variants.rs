@@ -253,7 +253,7 @@ fn random(task: &Task, stream: u64) -> ChaCha8Rng {
 mod tests {
     use flopsmith_config::{Start, search};
     use flopsmith_protocol::Purpose;
-    use flopsmith_test_support::{again, measured, outcome, sample_of, wrong};
+    use flopsmith_test_support::{again, measured, outcome, sample_of, shipped, wrong};
 
     use super::*;
 
@@ -271,8 +271,7 @@ void dgemm(int n, const double *A, const double *B, double *C) {
 ";
 
     fn problem() -> Problem {
-        let problems = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        Problem::load(&problems.join("dgemm")).expect("a problem")
+        Problem::load(&shipped::at("dgemm")).expect("a problem")
     }
 
     fn settings(share: f64) -> Settings {

@@ -84,7 +84,7 @@ impl Stage {
     }
 
     /// True if it uses the results of `other`, or those of a stage that does.
-    pub fn depends_on(self, other: Stage) -> bool {
+    fn depends_on(self, other: Stage) -> bool {
         let uses = self.uses().iter();
         uses.copied()
             .any(|used| used == other || used.depends_on(other))
@@ -331,10 +331,7 @@ fn clear(path: &Path, kept: Option<&str>) -> Result<()> {
 /// # Errors
 /// The file cannot be written.
 pub fn replace(path: &Path, text: &str) -> Result<()> {
-    let part = path.with_extension("part");
-    std::fs::write(&part, text)
-        .and_then(|()| std::fs::rename(&part, path))
-        .map_err(|e| output::unwritable(path, e))
+    output::replace(path, text).map_err(|e| output::unwritable(path, e))
 }
 
 fn read(path: &Path) -> Result<Saved> {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use flopsmith_endpoint::{Ask, Client, Entry, Error, Reason, Reply};
 use flopsmith_run::console::{say, usage};
+use flopsmith_run::endpoint::{ask_all, unusable};
 use flopsmith_run::ticker::Ticker;
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +30,7 @@ pub(super) fn ask(
     let ticker = Arc::new(Mutex::new(Ticker::new(50)));
     let (url, progress) = (endpoint.url.clone(), Arc::clone(&ticker));
     let client = Client::open(endpoint, &order.sampling, &before, journal)
-        .map_err(wrong)?
+        .map_err(unusable)?
         .telling(Box::new(move |repetition| {
             on(&progress, Ticker::clear);
             say(&format!("{url}: {repetition}"));
@@ -39,10 +40,6 @@ pub(super) fn ask(
             "warning: the URL of the endpoint begins with http://, so the key goes through the network unencrypted",
         );
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the requests")?;
     let mut answers = Answers {
         client: &client,
         folder: &mut *folder,
@@ -52,12 +49,9 @@ pub(super) fn ask(
         missing: BTreeMap::new(),
         failed: None,
     };
-    let asked = runtime.block_on(async {
-        tokio::select! {
-            () = client.ask_all(asks, |ask, reply| answers.take(ask, reply)) => true,
-            () = stopped.cancelled() => false,
-        }
-    });
+    let asked = ask_all(&client, asks, stopped, |ask, reply| {
+        answers.take(ask, reply)
+    })?;
     let Answers {
         missing, failed, ..
     } = answers;
@@ -124,11 +118,4 @@ impl Answers<'_> {
 /// Changes the progress line, which gives way to messages about repetitions.
 fn on(ticker: &Mutex<Ticker>, change: impl FnOnce(&mut Ticker)) {
     change(&mut ticker.lock().unwrap_or_else(PoisonError::into_inner));
-}
-
-fn wrong(error: Error) -> anyhow::Error {
-    match error {
-        Error::Url(_) | Error::NoKey(_) | Error::BadKey(_) => usage(error.to_string()),
-        other => other.into(),
-    }
 }

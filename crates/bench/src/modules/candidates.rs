@@ -7,9 +7,9 @@ use anyhow::Result;
 use flopsmith_module::{Problem, kernelbench};
 use flopsmith_protocol::text;
 use flopsmith_run::console::usage;
-use walkdir::WalkDir;
 
 use super::solution;
+use crate::inputs::beneath;
 use crate::pattern;
 
 /// Largest file that is read as a candidate, bytes.
@@ -55,7 +55,10 @@ pub fn read(named: &[PathBuf]) -> Result<Vec<Candidate>> {
 fn expand(name: &Path) -> Result<Vec<PathBuf>> {
     let text = name.to_string_lossy();
     let found = if name.is_dir() {
-        beneath(name)?
+        // Not the references of problems.
+        beneath(name, "reference.py", |path| {
+            path.extension().is_some_and(|e| e == "py")
+        })?
     } else if name.exists() || !pattern::is_pattern(&text) {
         return Ok(vec![name.to_owned()]);
     } else {
@@ -66,21 +69,6 @@ fn expand(name: &Path) -> Result<Vec<PathBuf>> {
         true => Err(usage(format!("there is no Python file (.py) in {text}"))),
         false => Ok(found),
     }
-}
-
-/// The Python files in a folder and its subfolders, without the references of problems.
-fn beneath(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in WalkDir::new(folder).sort_by_file_name() {
-        let entry = entry.map_err(|e| usage(format!("cannot read {}: {e}", folder.display())))?;
-        let path = entry.path();
-        let reference =
-            entry.file_name() == "reference.py" && path.with_file_name("problem.toml").is_file();
-        if path.extension().is_some_and(|e| e == "py") && path.is_file() && !reference {
-            found.push(entry.into_path());
-        }
-    }
-    Ok(found)
 }
 
 fn one(file: &Path) -> Result<Candidate> {

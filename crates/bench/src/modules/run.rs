@@ -1,7 +1,7 @@
 //! Evaluates the candidates for one module or many, and prints and exports the results.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use flopsmith_evaluate::ModuleStages;
@@ -389,11 +389,10 @@ fn watched(cores: &[usize]) -> Watched {
 }
 
 fn setting<'a>(environment: &'a Environment, cores: &[usize]) -> Setting<'a> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Setting {
         hardware: Hardware::of(cores.first().copied().unwrap_or(0)).cpu_model,
         environment,
-        timestamp: local::utc(now.as_ref().map_or(0, Duration::as_secs)),
+        timestamp: local::utc(local::unix_ms() / 1000),
     }
 }
 

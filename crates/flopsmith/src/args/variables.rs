@@ -64,7 +64,7 @@ pub const WITHOUT: [(&str, &str, &str); 8] = [
 ];
 
 /// The reason why an option of a command has no variable.
-pub fn reason_against(command: &str, option: &str) -> Option<&'static str> {
+fn reason_against(command: &str, option: &str) -> Option<&'static str> {
     let mut without = WITHOUT.iter();
     without
         .find(|(of, name, _)| (*of == ANY || *of == command) && *name == option)

@@ -339,9 +339,8 @@ impl Space for Configurations {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use flopsmith_problem::Problem;
+    use flopsmith_test_support::shipped;
     use proptest::prelude::*;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
@@ -380,8 +379,7 @@ mod tests {
         conditions: &[&str],
         defaults: &[i64],
     ) -> Result<Configurations> {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let problem = Problem::load(&problems.join("dgemm")).expect("a shipped problem is sound");
+        let problem = Problem::load(&shipped::at("dgemm")).expect("a shipped problem is sound");
         let names: String = ('a'..='z')
             .take(sizes.len())
             .map(|c| format!("{c}+"))

@@ -352,14 +352,13 @@ fn end_of_text(bytes: &[u8], from: usize, quote: u8) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use flopsmith_test_support::shipped;
 
     use super::super::read;
     use super::*;
 
     fn problem() -> Problem {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        Problem::load(&problems.join("dgemm")).expect("a shipped problem is sound")
+        Problem::load(&shipped::at("dgemm")).expect("a shipped problem is sound")
     }
 
     fn file() -> File {

@@ -3,7 +3,7 @@
 use flopsmith_protocol::{Technique, TechniqueSet};
 
 use super::text::{filled, joined, lines};
-use super::{Kernel, Writer, declare};
+use super::{Kernel, declare};
 
 declare! {
     /// Tables of counts, which are added up in the end; 1: the result itself.
@@ -19,13 +19,6 @@ declare! {
     /// 1: threads share the keys, each with tables of its own.
     openmp = [(0, 0.0), (1, 0.0)];
 }
-
-pub(super) const WRITER: Writer = Writer {
-    parameters: PARAMETERS,
-    is_legal,
-    techniques,
-    write,
-};
 
 fn is_legal(_: &Kernel, values: &[u32]) -> bool {
     let v = Values::of(values);

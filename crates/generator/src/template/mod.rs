@@ -48,6 +48,16 @@ pub(crate) struct Kernel {
     pub row: u32,
 }
 
+impl Kernel {
+    /// Numbers in a vector of so many bytes; 1 for 0 bytes.
+    fn lanes(&self, bytes: u32) -> u32 {
+        match bytes {
+            0 => 1,
+            bytes => bytes / self.element.size() as u32,
+        }
+    }
+}
+
 /// The writer of a template's programs. Functions get the values of the parameters in their order.
 #[derive(Clone, Copy)]
 pub(crate) struct Writer {
@@ -77,17 +87,22 @@ pub fn parameters(template: Template) -> &'static [Parameter] {
     Writer::of(template).parameters
 }
 
-/// Declares the parameters of a template, and a type with a field for each.
+/// Declares the parameters of a template, a type with a field for each, and its writer.
 macro_rules! declare {
     ($( #[doc = $meaning:literal] $name:ident = [$(($value:literal, $prior:literal)),+ $(,)?]; )+) => {
-        /// The parameters in their order.
-        pub(super) const PARAMETERS: &[$crate::template::Parameter] = &[
-            $($crate::template::Parameter {
-                name: stringify!($name),
-                meaning: $meaning,
-                values: &[$(($value, $prior)),+],
-            }),+
-        ];
+        /// The parameters in their order, and the functions of these names in the file.
+        pub(super) const WRITER: $crate::template::Writer = $crate::template::Writer {
+            parameters: &[
+                $($crate::template::Parameter {
+                    name: stringify!($name),
+                    meaning: $meaning,
+                    values: &[$(($value, $prior)),+],
+                }),+
+            ],
+            is_legal,
+            techniques,
+            write,
+        };
 
         /// A value for each parameter.
         #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 use flopsmith_protocol::{Technique, TechniqueSet};
 
 use super::text::{filled, joined, lines};
-use super::{Kernel, Writer, declare};
+use super::{Kernel, declare};
 
 declare! {
     /// Bytes of a vector; 0: one number after the other.
@@ -16,20 +16,6 @@ declare! {
     prefetch = [(0, 0.0), (256, 0.0), (1024, 0.0)];
     /// 1: each thread sums a part, and then adds the sums of the parts before it.
     openmp = [(0, 0.0), (1, -0.2)];
-}
-
-pub(super) const WRITER: Writer = Writer {
-    parameters: PARAMETERS,
-    is_legal,
-    techniques,
-    write,
-};
-
-fn lanes(kernel: &Kernel, v: &Values) -> u32 {
-    match v.vector {
-        0 => 1,
-        bytes => bytes / kernel.element.size() as u32,
-    }
 }
 
 fn is_legal(_: &Kernel, values: &[u32]) -> bool {
@@ -50,7 +36,7 @@ fn techniques(_: &Kernel, values: &[u32]) -> TechniqueSet {
 
 fn write(kernel: &Kernel, values: &[u32]) -> String {
     let v = Values::of(values);
-    let lanes = lanes(kernel, &v);
+    let lanes = kernel.lanes(v.vector);
     let bytes = kernel.element.size();
     let (number, whole) = match bytes {
         8 => ("long", "unsigned long"),

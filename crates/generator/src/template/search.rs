@@ -89,10 +89,10 @@ impl flopsmith_search::Space for Space {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::path::Path;
 
     use flopsmith_problem::Problem;
     use flopsmith_protocol::Technique;
+    use flopsmith_test_support::shipped;
     use proptest::prelude::*;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
@@ -100,8 +100,7 @@ mod tests {
     use super::*;
 
     fn search(name: &str) -> Search {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let problem = Problem::load(&root.join(name)).expect("a shipped problem is sound");
+        let problem = Problem::load(&shipped::at(name)).expect("a shipped problem is sound");
         Search::new(Space::of(&problem, problem.max_source_bytes).expect("it names a template"))
     }
 

@@ -6,7 +6,7 @@ use flopsmith_protocol::{Technique, TechniqueSet};
 
 use super::network::{Part, bitonic, odd_even, parts};
 use super::text::{filled, joined, lines};
-use super::{Kernel, Writer, declare};
+use super::{Kernel, declare};
 
 declare! {
     /// 0: bitonic merges; 1: odd-even merges, with fewer comparisons.
@@ -22,13 +22,6 @@ declare! {
     /// 1: threads share the groups of rows.
     openmp = [(0, 0.0), (1, 0.0)];
 }
-
-pub(super) const WRITER: Writer = Writer {
-    parameters: PARAMETERS,
-    is_legal,
-    techniques,
-    write,
-};
 
 fn is_legal(kernel: &Kernel, values: &[u32]) -> bool {
     let v = Values::of(values);

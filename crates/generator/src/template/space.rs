@@ -167,13 +167,13 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::path::Path;
+
+    use flopsmith_test_support::shipped;
 
     use super::*;
 
     fn space(name: &str) -> Space {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let problem = Problem::load(&root.join(name)).expect("a shipped problem is sound");
+        let problem = Problem::load(&shipped::at(name)).expect("a shipped problem is sound");
         Space::of(&problem, problem.max_source_bytes).expect("it names a template")
     }
 
@@ -231,8 +231,7 @@ mod tests {
 
     #[test]
     fn headers_and_sizes_that_a_problem_refuses_leave_programs_out() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let mut problem = Problem::load(&root.join("histogram")).expect("it is sound");
+        let mut problem = Problem::load(&shipped::at("histogram")).expect("it is sound");
         let all = Space::of(&problem, 16_384).expect("a space").points.len();
         let short = Space::of(&problem, 1500).expect("a space").points.len();
         problem.includes.retain(|header| header != "stdlib.h");

@@ -4,7 +4,7 @@
 use flopsmith_protocol::{Technique, TechniqueSet};
 
 use super::text::{filled, joined, lines};
-use super::{Kernel, Writer, declare};
+use super::{Kernel, declare};
 
 declare! {
     /// 0: rows in their order; 1: by their lengths, so that all rows of a length end alike.
@@ -22,13 +22,6 @@ declare! {
     /// 1: threads share the rows.
     openmp = [(0, 0.0), (1, 0.0)];
 }
-
-pub(super) const WRITER: Writer = Writer {
-    parameters: PARAMETERS,
-    is_legal,
-    techniques,
-    write,
-};
 
 fn is_legal(_: &Kernel, values: &[u32]) -> bool {
     let v = Values::of(values);

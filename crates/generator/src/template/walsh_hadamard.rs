@@ -3,7 +3,7 @@
 use flopsmith_protocol::{Technique, TechniqueSet};
 
 use super::text::{filled, joined, lines};
-use super::{Kernel, Writer, declare};
+use super::{Kernel, declare};
 
 declare! {
     /// Bytes of a vector; 0: single numbers.
@@ -18,24 +18,9 @@ declare! {
     openmp = [(0, 0.0), (1, 0.0)];
 }
 
-pub(super) const WRITER: Writer = Writer {
-    parameters: PARAMETERS,
-    is_legal,
-    techniques,
-    write,
-};
-
-/// Numbers in a vector.
-fn lanes(kernel: &Kernel, v: &Values) -> u32 {
-    match v.vector {
-        0 => 1,
-        bytes => bytes / kernel.element.size() as u32,
-    }
-}
-
 fn is_legal(kernel: &Kernel, values: &[u32]) -> bool {
     let v = Values::of(values);
-    let first = lanes(kernel, &v) * v.radix;
+    let first = kernel.lanes(v.vector) * v.radix;
     // Layers of radix 2 leave no rest. A block holds what the first pass takes at once.
     (v.radix > 2 || v.rest_first == 0)
         && (v.block == 0 || v.block >= first)
@@ -54,7 +39,7 @@ fn techniques(_: &Kernel, values: &[u32]) -> TechniqueSet {
 
 fn write(kernel: &Kernel, values: &[u32]) -> String {
     let v = Values::of(values);
-    let lanes = lanes(kernel, &v);
+    let lanes = kernel.lanes(v.vector);
     let number = kernel.element.c_type();
     let vec = match v.vector {
         0 => format!("typedef {number} @e@_vec __attribute__((may_alias));\n"),

@@ -41,7 +41,7 @@ const STUDENT: [(f64, f64); 14] = [
 ];
 
 /// 97.5 % quantile of Student's t. Between the lines of the table it is nearly linear in 1 / `freedom`.
-pub fn student(freedom: f64) -> f64 {
+fn student(freedom: f64) -> f64 {
     let freedom = freedom.max(1.0);
     let (mut below, mut above) = (STUDENT[0], (f64::INFINITY, NORMAL));
     for line in STUDENT {

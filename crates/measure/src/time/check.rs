@@ -403,6 +403,7 @@ impl Arithmetic<'_> {
 #[cfg(test)]
 pub(super) mod tests {
     use flopsmith_problem::Problem;
+    use flopsmith_test_support::shipped;
     use rand::SeedableRng;
 
     use super::*;
@@ -465,8 +466,7 @@ pub(super) mod tests {
 
     #[test]
     fn inputs_of_the_baseline_that_were_changed_are_seen_after_a_call() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/dgemm");
-        let problem = Problem::load(folder.as_ref()).expect("the shipped problem");
+        let problem = Problem::load(&shipped::at("dgemm")).expect("the shipped problem");
         let mut specification = specify(&problem, &problem.timed).expect("sound");
         let product = specification.product(&problem.bound).expect("sound");
         specification.grade(&problem, product.as_ref());

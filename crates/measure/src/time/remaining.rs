@@ -29,6 +29,7 @@ pub fn settle_all<'a>(calls: &mut impl Calls<'a>) -> Result<(), Failure> {
 mod tests {
     use flopsmith_problem::Problem;
     use flopsmith_protocol::CandidateFault;
+    use flopsmith_test_support::shipped;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
@@ -70,8 +71,7 @@ mod tests {
 
     #[test]
     fn changed_inputs_are_seen_in_the_last_calls_of_the_baseline_whatever_it_computes() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/histogram");
-        let problem = Problem::load(folder.as_ref()).expect("the shipped problem");
+        let problem = Problem::load(&shipped::at("histogram")).expect("the shipped problem");
         let specification = specify(&problem, &problem.timed).expect("sound");
         let arena = Arena::timed(&specification.arrays).expect("there is memory");
         let mut rng = ChaCha8Rng::seed_from_u64(1);

@@ -283,6 +283,7 @@ fn implausible(detail: String) -> Failure {
 mod tests {
     use super::*;
     use flopsmith_machine::roofline::Bandwidth;
+    use flopsmith_test_support::shipped;
 
     /// A last cache of 32 MiB, and 20 GB/s from memory, measured through 128 MiB.
     fn roofs() -> Roofs {
@@ -345,9 +346,8 @@ mod tests {
         }
         // Where no instruction computes with two bytes, programs compute with four.
         assert!(halves() >= compute(Arithmetic::Single, 1.0, 0.0, 0.0));
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         let of = |name: &str| {
-            let problem = flopsmith_problem::Problem::load(&root.join(name));
+            let problem = flopsmith_problem::Problem::load(&shipped::at(name));
             problem.expect("it is shipped").arithmetic()
         };
         for name in ["floyd_warshall", "histogram", "sort64", "prefix_sum"] {

@@ -239,7 +239,7 @@ impl Matrix<'_> {
     }
 
     /// Fills the matrix with two of its values, in random order.
-    pub fn two_values(&mut self, rng: &mut ChaCha8Rng) {
+    fn two_values(&mut self, rng: &mut ChaCha8Rng) {
         let (Some(first), Some(last)) = (self.values.first(), self.values.last()) else {
             return;
         };
@@ -269,7 +269,7 @@ impl Matrix<'_> {
 
     /// Multiplies the elements whose row is of another kind than their column. The kinds follow from `seed` and the
     /// index alone.
-    pub fn checker(&mut self, factor: f64, seed: u64) {
+    fn checker(&mut self, factor: f64, seed: u64) {
         let stream = Stream::new(seed, KINDS);
         let kind = |n: usize| stream.bits(n as u64) >> 63;
         for (row, elements) in self

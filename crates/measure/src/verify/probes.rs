@@ -12,10 +12,11 @@ use flopsmith_protocol::{Failure, InfrastructureCause};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::cases::{Case, precision, reference_failed, too_large};
+use super::cases::{Case, precision, reference_failed};
 use super::shortcuts::{self, Look};
+use super::soundness::{draw, outputs};
 use super::{CPU_LIMIT, Verifier, compile_own, downgrades, oracle};
-use crate::supervise::{Placing, Process, Specification, plan, specify};
+use crate::supervise::{Placing, Process, Specification, specify};
 
 /// A version of the reference does not show that the bound is loose if its share of the bound is at most this many times
 /// that of honest programs, ... Theirs is known from a few verifications of a single program, the reference with its sums in
@@ -356,27 +357,7 @@ impl Verifier {
         content: &[Vec<u8>],
         rng: &mut ChaCha8Rng,
     ) -> Result<Vec<Vec<u8>>, Failure> {
-        let placement = self
-            .arena
-            .place(&specification.arrays, Placing::Between, rng)
-            .ok_or_else(too_large)?;
-        let mapping = self.arena.mapping();
-        for (bytes, &(offset, _)) in content.iter().zip(&placement.arrays) {
-            mapping.write(offset, bytes);
-        }
-        process
-            .plan(&plan(specification, &placement))
-            .map_err(reference_failed)?;
-        process.call(CPU_LIMIT).map_err(reference_failed)?;
-        let read = |n: usize| {
-            let (offset, bytes) = placement.arrays[n];
-            let mut found = vec![0u8; bytes];
-            mapping.read(offset, &mut found);
-            found
-        };
-        let outputs = specification.written().into_iter().map(read).collect();
-        self.arena.restore(&placement);
-        Ok(outputs)
+        outputs(process, &self.arena, specification, content, CPU_LIMIT, rng)
     }
 }
 
@@ -389,12 +370,6 @@ fn precisions(written: impl Iterator<Item = Element>) -> Vec<bool> {
         .filter(|(element, _)| found.contains(element))
         .map(|(_, single)| single)
         .collect()
-}
-
-/// The bytes of every array before a call.
-fn draw(specification: &Specification, seed: u64) -> Vec<Vec<u8>> {
-    let arrays = specification.arrays.iter();
-    arrays.map(|array| array.before(seed)).collect()
 }
 
 /// The nearest number with the eleven digits of half precision and any exponent.

@@ -299,28 +299,8 @@ impl Laboratory<'_> {
         specification: &Specification,
         content: &[Vec<u8>],
     ) -> Result<Vec<Vec<u8>>, Failure> {
-        let placement = self
-            .arena
-            .place(&specification.arrays, Placing::Between, &mut self.rng)
-            .ok_or_else(too_large)?;
-        let mapping = self.arena.mapping();
-        for (bytes, &(offset, _)) in content.iter().zip(&placement.arrays) {
-            mapping.write(offset, bytes);
-        }
-        process
-            .plan(&plan(specification, &placement))
-            .map_err(reference_failed)?;
-        process.call(CALL_LIMIT).map_err(reference_failed)?;
-        let mut outputs = Vec::new();
-        for (array, &(offset, bytes)) in specification.arrays.iter().zip(&placement.arrays) {
-            if array.role.is_written() {
-                let mut found = vec![0u8; bytes];
-                mapping.read(offset, &mut found);
-                outputs.push(found);
-            }
-        }
-        self.arena.restore(&placement);
-        Ok(outputs)
+        let (arena, rng) = (&self.arena, &mut self.rng);
+        outputs(process, arena, specification, content, CALL_LIMIT, rng)
     }
 
     fn note(&mut self, law: Law, array: &str, finding: Finding) {
@@ -404,8 +384,39 @@ fn differing(x: &[u8], y: &[u8], element: Element) -> usize {
         .count()
 }
 
+/// Calls one of the problem's own programs once with arrays of this content, at random places. Returns the bytes of each output.
+pub(super) fn outputs(
+    process: &mut Process,
+    arena: &Arena,
+    specification: &Specification,
+    content: &[Vec<u8>],
+    limit: Duration,
+    rng: &mut ChaCha8Rng,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let placement = arena
+        .place(&specification.arrays, Placing::Between, rng)
+        .ok_or_else(too_large)?;
+    let mapping = arena.mapping();
+    for (bytes, &(offset, _)) in content.iter().zip(&placement.arrays) {
+        mapping.write(offset, bytes);
+    }
+    process
+        .plan(&plan(specification, &placement))
+        .map_err(reference_failed)?;
+    process.call(limit).map_err(reference_failed)?;
+    let read = |n: usize| {
+        let (offset, bytes) = placement.arrays[n];
+        let mut found = vec![0u8; bytes];
+        mapping.read(offset, &mut found);
+        found
+    };
+    let outputs = specification.written().into_iter().map(read).collect();
+    arena.restore(&placement);
+    Ok(outputs)
+}
+
 /// The bytes of every array before a call: random inputs, poisoned outputs.
-fn draw(specification: &Specification, seed: u64) -> Vec<Vec<u8>> {
+pub(super) fn draw(specification: &Specification, seed: u64) -> Vec<Vec<u8>> {
     let arrays = specification.arrays.iter();
     arrays.map(|array| array.before(seed)).collect()
 }

@@ -1,5 +1,6 @@
 //! Refusals, limits, clients that go away, and the end of the service.
 
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 

@@ -1,5 +1,6 @@
 //! Adapters that come and go while the service runs.
 
+use std::io::Read;
 use std::path::Path;
 
 use super::*;

@@ -1,5 +1,3 @@
-use std::path::Path;
-
 use flopsmith_problem::Problem;
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
@@ -7,12 +5,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::*;
 use crate::renamed::renamed;
-use crate::{random, read};
-
-fn shipped(name: &str) -> Problem {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    Problem::load(&root.join(name)).expect("a shipped problem is sound")
-}
+use crate::{random, read, shipped};
 
 fn form(problem: &Problem) -> String {
     canonical(&read::read(problem).expect("it is affine"))

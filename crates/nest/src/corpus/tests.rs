@@ -1,17 +1,10 @@
-use std::path::Path;
-
 use flopsmith_protocol::Technique;
 
 use super::*;
-use crate::read;
+use crate::{read, shipped};
 
 /// Nests that a test makes.
 const NESTS: u64 = 60;
-
-fn shipped(name: &str) -> Problem {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    Problem::load(&root.join(name)).expect("a shipped problem is sound")
-}
 
 fn config() -> Config {
     Config {

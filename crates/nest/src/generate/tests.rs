@@ -1,16 +1,10 @@
-use std::path::Path;
-
 use flopsmith_protocol::TechniqueSet;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
 use crate::read::{read, read_source};
-
-fn shipped(name: &str) -> Problem {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    Problem::load(&root.join(name)).expect("a shipped problem is sound")
-}
+use crate::shipped;
 
 /// The lines of a program that begin loops.
 fn loops(text: &str) -> Vec<&str> {

@@ -538,54 +538,39 @@ fn product(text: &str) -> String {
 /// An affine expression.
 pub fn affine(program: &Program, affine: &Affine) -> String {
     let mut text = String::new();
-    let mut term = |factor: i64, name: &str| {
-        let sign = match (text.is_empty(), factor < 0) {
-            (true, false) => "",
-            (true, true) => "-",
-            (false, false) => " + ",
-            (false, true) => " - ",
-        };
-        text.push_str(sign);
-        match (factor.unsigned_abs(), name) {
-            (size, "") => text.push_str(&size.to_string()),
-            (1, name) => text.push_str(name),
-            (size, name) => {
-                let _ = write!(text, "{size} * {name}");
-            }
-        }
-    };
     // Iterators first, as people write subscripts.
     let mut terms: Vec<(Var, i64)> = affine.terms().collect();
     terms.sort_by_key(|(var, factor)| (program.is_parameter(*var), *factor < 0));
     for (var, factor) in terms {
-        term(factor, program.name(var));
+        text.push_str(sign(&text, factor));
+        let name = program.name(var);
+        let _ = match factor.unsigned_abs() {
+            1 => write!(text, "{name}"),
+            size => write!(text, "{size} * {name}"),
+        };
     }
     if affine.constant != 0 || text.is_empty() {
-        let mut term = |factor: i64| {
-            let sign = match (text.is_empty(), factor < 0) {
-                (true, false) => "",
-                (true, true) => "-",
-                (false, false) => " + ",
-                (false, true) => " - ",
-            };
-            let _ = write!(text, "{sign}{}", factor.unsigned_abs());
-        };
-        term(affine.constant);
+        text.push_str(sign(&text, affine.constant));
+        text.push_str(&affine.constant.unsigned_abs().to_string());
     }
     text
+}
+
+/// The sign of a term behind the terms of a text.
+fn sign(text: &str, factor: i64) -> &'static str {
+    match (text.is_empty(), factor < 0) {
+        (true, false) => "",
+        (true, true) => "-",
+        (false, false) => " + ",
+        (false, true) => " - ",
+    }
 }
 
 /// A polynomial.
 pub fn poly(program: &Program, poly: &Poly) -> String {
     let mut text = String::new();
     for (vars, factor) in poly.terms() {
-        let sign = match (text.is_empty(), factor < 0) {
-            (true, false) => "",
-            (true, true) => "-",
-            (false, false) => " + ",
-            (false, true) => " - ",
-        };
-        text.push_str(sign);
+        text.push_str(sign(&text, factor));
         let mut factors: Vec<String> = vars.iter().map(|v| program.name(*v).to_owned()).collect();
         if factor.unsigned_abs() != 1 || factors.is_empty() {
             factors.insert(0, factor.unsigned_abs().to_string());

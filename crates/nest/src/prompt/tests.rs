@@ -1,15 +1,8 @@
-use std::path::Path;
-
 use flopsmith_protocol::TechniqueSet;
 
 use super::*;
 use crate::generate::Space;
-use crate::random;
-
-fn shipped(name: &str) -> Problem {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    Problem::load(&root.join(name)).expect("a shipped problem is sound")
-}
+use crate::{random, shipped};
 
 fn asked(name: &str, techniques: &str) -> String {
     let permitted = techniques.parse().expect("techniques");

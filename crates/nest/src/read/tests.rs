@@ -3,11 +3,7 @@ use std::path::Path;
 use flopsmith_problem::Problem;
 
 use super::*;
-
-fn shipped(name: &str) -> Problem {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    Problem::load(&root.join(name)).expect("a shipped problem is sound")
-}
+use crate::shipped;
 
 #[test]
 fn affine_references_are_read() {

@@ -47,7 +47,7 @@ pub(super) fn sizes(problem: &Problem) -> Sizes {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use flopsmith_test_support::{Measured, candidate, outcome, wrong};
+    use flopsmith_test_support::{Measured, candidate, outcome, shipped, wrong};
 
     use super::*;
     use crate::summary::{Facts, summarise};
@@ -89,8 +89,10 @@ mod tests {
 
     #[test]
     fn sizes_are_named_as_a_prompt_names_them() {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        let problem = Problem::load(&root).unwrap().select(&["n=256"]).unwrap();
+        let problem = Problem::load(&shipped::at("dgemm"))
+            .unwrap()
+            .select(&["n=256"])
+            .unwrap();
         let expected = Sizes {
             timed: "n = 256".into(),
             hidden: "n from 64 to 512, multiples of 64".into(),

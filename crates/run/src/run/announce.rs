@@ -117,10 +117,8 @@ async fn tell_new(
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use std::path::Path;
-
     use flopsmith_bus::{RunSetup, Server, ServerOptions};
-    use flopsmith_test_support::{machine_class, run_id};
+    use flopsmith_test_support::{machine_class, run_id, shipped};
 
     use super::*;
 
@@ -132,8 +130,7 @@ mod tests {
         let bus = Bus::connect(&server).await.unwrap();
         bus.ensure_streams(&RunSetup::default()).await.unwrap();
         let registry = RunRegistry::open(&bus).await.unwrap();
-        let dgemm = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        let problem = Problem::load(&dgemm).unwrap();
+        let problem = Problem::load(&shipped::at("dgemm")).unwrap();
         let spec = |trains| RunSpec {
             run: run_id(),
             version: version(),

@@ -222,6 +222,8 @@ fn of_unknown(cause: UnknownCause) -> Words {
 mod tests {
     use std::collections::BTreeSet;
 
+    use flopsmith_test_support::shipped;
+
     use super::*;
 
     #[test]
@@ -253,8 +255,7 @@ mod tests {
 
     #[test]
     fn a_problem_adds_what_its_programs_may_use() {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        let problem = Problem::load(&root).unwrap();
+        let problem = Problem::load(&shipped::at("dgemm")).unwrap();
         let explained = explain("forbidden_include", Some(&problem)).unwrap();
         let permitted = explained.permitted.unwrap();
         assert!(

@@ -644,21 +644,3 @@ fn a_client_that_leaves_gives_its_place_back() {
     assert_eq!(*server.seen.lock().unwrap(), ["right 1"]);
     drop(open);
 }
-
-#[test]
-fn agents_need_the_token_of_the_service() {
-    let place = tempfile::tempdir().unwrap();
-    let options = Options {
-        token: Some(TOKEN),
-        ..Options::default()
-    };
-    let server = Server::start(place.path(), options);
-    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
-    assert_eq!(
-        server.ask("POST /mcp", &[], &list).refused(401),
-        "unauthorized"
-    );
-    let header = format!("Authorization: Bearer {TOKEN}");
-    let reply = server.ask("POST /mcp", &[&header], &list);
-    assert_eq!(reply.status, 200, "{reply:?}");
-}

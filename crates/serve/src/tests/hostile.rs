@@ -2,6 +2,7 @@
 
 use std::fmt::{Debug, Write as _};
 use std::io::ErrorKind;
+use std::time::Instant;
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber, span};
@@ -137,6 +138,8 @@ fn no_route_takes_a_body_of_a_gigabyte() {
         stream.write_all(request.as_bytes()).unwrap();
         assert_eq!(Reply::read(stream).refused(413), "too-large", "{path}");
     }
+    let reply = server.post("/v1/evaluate", &programs(&["right 1"]));
+    assert_eq!(reply.status, 200, "{reply:?}");
 }
 
 #[test]

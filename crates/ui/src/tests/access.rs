@@ -1,5 +1,7 @@
 //! Tokens, addresses, and the end of the window.
 
+use std::io::Read;
+
 use super::*;
 
 #[test]

@@ -2,6 +2,7 @@ use std::path::Path;
 
 use flopsmith_generator::schedule::Space;
 use flopsmith_protocol::{Purpose, TechniqueSet};
+use flopsmith_test_support::shipped;
 
 use super::*;
 
@@ -20,8 +21,7 @@ fn task(number: u32) -> Task {
 #[tokio::test]
 async fn a_source_that_is_made_anew_goes_on_from_the_outcomes() {
     for name in ["dgemm", "dsyrk", "histogram"] {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let problem = Problem::load(&problems.join(name)).expect("a problem");
+        let problem = Problem::load(&shipped::at(name)).expect("a problem");
         let task = |number: u32| Task {
             problem: problem.id.clone(),
             ..task(number)
@@ -80,8 +80,7 @@ fn every_shipped_problem_by_itself_has_a_search() {
 
 #[test]
 fn a_problem_that_is_not_affine_learns_the_line_and_what_would_work() {
-    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    let mut problem = Problem::load(&problems.join("sort64")).expect("a problem");
+    let mut problem = Problem::load(&shipped::at("sort64")).expect("a problem");
     problem.template = None;
     let why = Searching::of(&problem, 1).err().expect("it sorts");
     for part in ["(line ", "`template`", "--start mine.c"] {
@@ -132,8 +131,7 @@ fn at_least_45_shipped_problems_are_searched_and_the_page_has_the_others_with_th
 
 #[test]
 fn a_problem_whose_dependences_forbid_other_orders_learns_what_would_work() {
-    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    let mut problem = Problem::load(&problems.join("prefix_sum")).expect("a problem");
+    let mut problem = Problem::load(&shipped::at("prefix_sum")).expect("a problem");
     problem.template = None;
     problem.reference_source = "void prefix_sum(int n, const int *in, int *out) {
         for (int i = 1; i < n; i++) out[i] = 3 * out[i - 1] + in[i];
@@ -144,14 +142,13 @@ fn a_problem_whose_dependences_forbid_other_orders_learns_what_would_work() {
     for part in ["forbid every other order", "`template`", "--start mine.c"] {
         assert!(words.contains(part), "{words}");
     }
-    let other = Problem::load(&problems.join("dsyrk")).expect("a problem");
+    let other = Problem::load(&shipped::at("dsyrk")).expect("a problem");
     assert_eq!(lack(&other), None);
 }
 
 #[tokio::test]
 async fn an_answer_is_the_same_whoever_gives_it_beside_what_else() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-    let problem = Problem::load(&folder).expect("a problem");
+    let problem = Problem::load(&shipped::at("dgemm")).expect("a problem");
     let made = || ScheduleSource::new([(problem.id.clone(), Search::new(Space::dgemm(), 1))]);
     let step: Vec<Task> = (0..4)
         .map(|number| Task {
@@ -179,8 +176,7 @@ async fn an_answer_is_the_same_whoever_gives_it_beside_what_else() {
 /// The first step of a search that knows programs of an earlier one tries their schedules, each once.
 #[tokio::test]
 async fn a_warm_search_begins_with_the_schedules_of_earlier_ones() {
-    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    let load = |name: &str| Problem::load(&problems.join(name)).expect("a problem");
+    let load = |name: &str| Problem::load(&shipped::at(name)).expect("a problem");
     for name in ["dgemm", "dsyrk", "histogram"] {
         let problem = load(name);
         let step = |size: u32| -> Vec<Task> {
@@ -241,8 +237,7 @@ fn varying(source: &str) -> Settings {
 
 #[tokio::test]
 async fn variants_of_the_users_program_stand_beside_schedules_and_name_their_parents() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dsyrk");
-    let problem = Problem::load(&folder).expect("a problem");
+    let problem = Problem::load(&shipped::at("dsyrk")).expect("a problem");
     let own = "void dsyrk(int n) { for (int i = 0; i < n; i += 8) f(i); }\n";
     let settings = varying(own);
     let made = || {
@@ -302,8 +297,7 @@ async fn variants_of_the_users_program_stand_beside_schedules_and_name_their_par
 
 #[tokio::test]
 async fn a_problem_without_a_space_has_variants_of_the_users_program_alone() {
-    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    let mut problem = Problem::load(&problems.join("sort64")).expect("a problem");
+    let mut problem = Problem::load(&shipped::at("sort64")).expect("a problem");
     problem.template = None;
     let settings = varying("void sort64(int n) { for (int i = 0; i < n; i += 8) f(i); }\n");
     assert!(Searching::of_run(&problem, &settings).is_err());
@@ -326,8 +320,7 @@ async fn a_problem_without_a_space_has_variants_of_the_users_program_alone() {
 
 #[test]
 fn a_problem_in_another_language_learns_of_its_own_programs() {
-    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    let mut problem = Problem::load(&problems.join("dsyrk")).expect("a problem");
+    let mut problem = Problem::load(&shipped::at("dsyrk")).expect("a problem");
     for (language, words) in [
         (Language::Fortran, Some("--start mine.f90")),
         (Language::Cxx, Some("--start mine.cpp")),
@@ -376,8 +369,7 @@ fn step_of(settings: &Settings, step: u64) -> Vec<Task> {
 
 #[tokio::test]
 async fn a_search_over_parameters_tries_each_configuration_once_and_the_defaults_first() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-    let problem = Problem::load(&folder).expect("a problem");
+    let problem = Problem::load(&shipped::at("dgemm")).expect("a problem");
     let settings = tuned();
     let made = || {
         let searching = Searching::of_run(&problem, &settings).expect("they fit");
@@ -423,8 +415,7 @@ async fn a_search_over_parameters_tries_each_configuration_once_and_the_defaults
 
 #[tokio::test]
 async fn a_search_begins_with_the_users_own_program() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dsyrk");
-    let problem = Problem::load(&folder).expect("a problem");
+    let problem = Problem::load(&shipped::at("dsyrk")).expect("a problem");
     let searching = Searching::of(&problem, 1).expect("it has schedules");
     let mut source = ScheduleSource::new([(problem.id.clone(), searching)])
         .beginning_with(Some("my program".into()));

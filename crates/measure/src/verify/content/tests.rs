@@ -1,4 +1,5 @@
 use super::*;
+use flopsmith_test_support::shipped;
 use proptest::prelude::*;
 use rand::SeedableRng;
 
@@ -185,8 +186,7 @@ fn denormal_numbers_are_denormal_in_either_precision() {
 #[test]
 fn a_mirrored_case_has_the_same_numbers_with_other_signs() {
     for (name, floats) in [("dgemm", 2), ("spmv", 2), ("lu", 1), ("dtrsm", 2)] {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let problem = flopsmith_problem::Problem::load(&root.join(name)).expect("it is shipped");
+        let problem = flopsmith_problem::Problem::load(&shipped::at(name)).expect("it is shipped");
         let mut specification = crate::supervise::specify(&problem, &problem.timed).expect("fits");
         let mut drawn = |seed| {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -217,8 +217,7 @@ fn a_mirrored_case_has_the_same_numbers_with_other_signs() {
 #[test]
 fn one_operand_is_denormal_and_the_other_is_not() {
     for (name, expected) in [("dgemm", 0), ("spmv", 2), ("dtrsm", 1)] {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let problem = flopsmith_problem::Problem::load(&root.join(name)).expect("it is shipped");
+        let problem = flopsmith_problem::Problem::load(&shipped::at(name)).expect("it is shipped");
         let mut specification =
             crate::supervise::specify(&problem, &problem.timed).expect("it is sound");
         let mut rng = ChaCha8Rng::seed_from_u64(4);

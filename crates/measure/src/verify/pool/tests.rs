@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use flopsmith_test_support::shipped;
 use rand::SeedableRng;
 
 use super::super::sizes::shipped;
@@ -279,8 +280,7 @@ fn denormal_inputs_are_met_by_all_where_they_are_cheap_and_never_at_large_sizes(
 
 /// dgemm with all of its workloads.
 fn all_workloads() -> Problem {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/dgemm");
-    Problem::load(folder.as_ref()).expect("it is shipped")
+    Problem::load(&shipped::at("dgemm")).expect("it is shipped")
 }
 
 #[test]

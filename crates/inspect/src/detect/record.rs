@@ -23,14 +23,14 @@ impl<'t> Walker<'t> {
         }
         let mut accs = value.accs.clone();
         accs.remove(&target);
-        let sources = self.sources_without(&target, value);
+        let reads = self.reads_of(&target, value);
+        let sources = self.sources_without(&target, value, &reads);
         let guarded = self.conditional > 0 && self.guards.iter().any(|g| g.contains(&target));
         let carries = adds || guarded || value.reads.contains(&target);
         let updates = carries
             && !sources.is_empty()
             && self.crosses_loop(&target)
             && (accs.is_empty() || self.reads_live_elements(value));
-        let reads = self.reads_of(&target, value);
         match &target {
             Place::Scalar(id) => {
                 let conditional = self.conditional > 0;
@@ -139,9 +139,27 @@ impl<'t> Walker<'t> {
     }
 
     /// The arguments in the value, without that of the target unless other elements bring it: those of the same array,
-    /// or those of a copy if they bring no other argument.
-    fn sources_without(&self, target: &Place, value: &Seen) -> BTreeSet<usize> {
+    /// or those of a copy if they bring no other argument. The value that a variable had before brings none: `x = x + y`
+    /// has the sources of `x += y`.
+    fn sources_without(&self, target: &Place, value: &Seen, reads: &[Place]) -> BTreeSet<usize> {
         let mut sources = value.sources.clone();
+        if let Place::Scalar(id) = target
+            && reads.contains(target)
+        {
+            let mut brought = BTreeSet::new();
+            for read in reads.iter().filter(|read| *read != target) {
+                match read {
+                    Place::Scalar(other) => brought.extend(&self.facts.scalars[*other].sources),
+                    Place::Element(array, _) => {
+                        let array = &self.facts.arrays[*array];
+                        brought
+                            .extend(array.sources.iter().copied().chain(array.origin.argument()));
+                    }
+                }
+            }
+            let before = &self.facts.scalars[*id].sources;
+            sources.retain(|source| !before.contains(source) || brought.contains(source));
+        }
         if let Place::Element(id, _) = target
             && let Some(own) = self.facts.arrays[*id].origin.argument()
             && sources.contains(&own)

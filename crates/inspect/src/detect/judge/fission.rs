@@ -10,7 +10,7 @@ use flopsmith_protocol::Technique;
 use super::super::Detected;
 use super::super::facts::{LoopId, Place, Write};
 use super::blocks;
-use super::roles::{Nest, Role};
+use super::roles::{Memory, Nest, Role};
 
 /// Larger programs are judged by their first statements.
 const MOST_STATEMENTS: usize = 96;
@@ -257,8 +257,8 @@ pub(super) fn by_name(statements: Vec<(usize, Vec<Name>)>) -> BTreeMap<Name, Vec
     named
 }
 
-/// True if a statement computes from elements of other arrays. A start value, a copy, and the store of a finished sum
-/// belong to another statement.
+/// True if a statement computes from elements of other arrays, or from several sums. A start value, a copy, and the store of
+/// a finished sum belong to another statement.
 fn computes(nest: &Nest<'_>, write: &Write) -> bool {
     let operand = |place: &Place| match place {
         Place::Element(id, _) => {
@@ -269,7 +269,13 @@ fn computes(nest: &Nest<'_>, write: &Write) -> bool {
         }
         Place::Scalar(_) => false,
     };
-    !write.copies && !write.block && !write.stack.is_empty() && write.reads.iter().any(operand)
+    let takes_sums = || {
+        let others = write.accs.iter().filter(|sum| write.reads.contains(sum));
+        let memories: BTreeSet<Memory> = others.map(Memory::of).collect();
+        write.updates && memories.len() > 1
+    };
+    let runs = !write.copies && !write.block && !write.stack.is_empty();
+    runs && (write.reads.iter().any(operand) || takes_sums())
 }
 
 /// True if one of two statements takes the sum of the other one: both are steps to one result.

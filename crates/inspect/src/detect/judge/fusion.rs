@@ -153,6 +153,42 @@ mod tests {
     }
 
     #[test]
+    fn a_product_of_sums_that_computes_one_of_them_again_is_fused() {
+        assert!(is_fused(
+            "polybench_3mm",
+            "double *F = malloc(sizeof *F * nj * nl);\n\
+             for (int j = 0; j < nj; j++) for (int l = 0; l < nl; l++) { double sum = 0;\n\
+             for (int h = 0; h < nm; h++) sum += C[j * nm + h] * D[h * nl + l];\nF[j * nl + l] = sum; }\n\
+             for (int i = 0; i < ni; i++) for (int l = 0; l < nl; l++) { double sum = 0;\n\
+             for (int j = 0; j < nj; j++) { double left = 0;\n\
+             for (int k = 0; k < nk; k++) left += A[i * nk + k] * B[k * nj + j];\nsum += left * F[j * nl + l]; }\n\
+             G[i * nl + l] = sum; }\nfree(F);"
+        ));
+    }
+
+    #[test]
+    fn a_product_that_takes_a_row_of_a_buffer_is_fused() {
+        assert!(is_fused(
+            "polybench_2mm",
+            "double *row = malloc(sizeof *row * nj);\n\
+             for (int i = 0; i < ni; i++) { for (int j = 0; j < nj; j++) { double first = 0;\n\
+             for (int k = 0; k < nk; k++) first += alpha * A[i * nk + k] * B[k * nj + j];\nrow[j] = first; }\n\
+             for (int l = 0; l < nl; l++) { double total = beta * D[i * nl + l];\n\
+             for (int j = 0; j < nj; j++) total += row[j] * C[j * nl + l];\nD[i * nl + l] = total; } }\nfree(row);"
+        ));
+    }
+
+    #[test]
+    fn sums_that_are_written_out_are_fused_like_others() {
+        assert!(is_fused(
+            "polybench_2mm",
+            "for (int i = 0; i < ni; i++) for (int l = 0; l < nl; l++) { double total = beta * D[i * nl + l];\n\
+             for (int j = 0; j < nj; j++) { double first = 0;\n\
+             for (int k = 0; k < nk; k++) first = first + alpha * A[i * nk + k] * B[k * nj + j];\n total = total + first * C[j * nl + l]; }\nD[i * nl + l] = total; }"
+        ));
+    }
+
+    #[test]
     fn statements_that_share_loops_in_the_reference_are_not_fused() {
         assert!(!is_fused(
             "polybench_bicg",

@@ -41,13 +41,13 @@ pub(super) enum Role {
 
 /// The memory that a value passes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Memory {
+pub(super) enum Memory {
     Scalar(usize),
     Array(usize),
 }
 
 impl Memory {
-    fn of(place: &Place) -> Self {
+    pub fn of(place: &Place) -> Self {
         match place {
             Place::Scalar(id) => Memory::Scalar(*id),
             Place::Element(id, _) => Memory::Array(*id),

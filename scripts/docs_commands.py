@@ -163,6 +163,7 @@ LEFT_OUT = {
         "make gpu-check",
     ],
     "it needs weights that are not shipped": [
+        "flopsmith train my.toml --set generator.prompt=full --set turns.most=4 --set turns.prompt=agent",
         "flopsmith model serve models/mine --adapter tuned=runs/NAME/model --dtype auto",
         "FLOPSMITH_SERVE_TOKEN=$(openssl rand -hex 32) flopsmith model serve models/mine --host 0.0.0.0",
         "flopsmith model serve models/mine --host 0.0.0.0 --token-file /run/secrets/flopsmith",

@@ -101,7 +101,7 @@ GIVEN = [
      r"""printf 'model = "models/tuned"\nexercises = "data/rl.jsonl"\nreward_model = "models/reward"\nsteps = 2\nprompts = 2\nsamples = 3\nmax_tokens = 300\n[ppo]\nlearning_rate = 1e-5\nepochs = 1\n' >reinforce.toml"""),
 ]
 
-# What is not run, by reason. An entry is a command as the page shows it without its comment, or `PAGE: COMMAND` for that of one page.
+# Commands that are left out, by reason. An entry is a command as the page shows it without its comment, or `PAGE: COMMAND` for that of one page.
 LEFT_OUT = {
     "it builds or checks the whole product, for minutes to hours; `make verify` has these parts": [
         "cargo test -p flopsmith-inspect --test shapes -- --nocapture",

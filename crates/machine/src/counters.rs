@@ -135,7 +135,7 @@ fn open(counter: Counter, pid: i32) -> Result<File, Errno> {
     Ok(File::from(descriptor))
 }
 
-/// What a counter has counted, and for how long, nanoseconds. A processor with fewer counters than are open lets them take
+/// The count of a counter, and the nanoseconds for which it counted. A processor with fewer counters than are open lets them take
 /// turns: then one ran for a part of the time in which it was enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Reading {

@@ -34,7 +34,7 @@ pub(super) struct Asked {
 /// How the program of an answer is found.
 pub(super) struct Form {
     language: Language,
-    /// What the answer may change, with the prompts of an agent.
+    /// The program that the answer may change, with the prompts of an agent.
     conversation: Option<Conversation>,
 }
 
@@ -319,7 +319,7 @@ mod tests {
         let change = "Faster:\n<<<<<<< SEARCH\nint b;\n=======\nint c;\n>>>>>>> REPLACE\n";
         let changed = answer(&reading, &form, change);
         assert_eq!(changed.source, "int a;\nint c;\n");
-        // What is trained on are the tokens of the changes.
+        // The run trains on the tokens of the changes.
         let tokens = changed.sampled.unwrap().tokens;
         assert_eq!(reading.tokenizer.decode(&tokens).unwrap(), change);
         let whole = answer(&reading, &form, "```c\nint d;\n```\n");

@@ -57,7 +57,7 @@ impl<'t> Walker<'t> {
         self.conditional > self.outside || self.jumped
     }
 
-    /// A jump over the rest of an iteration or of a function. What follows a jump under a condition runs under that
+    /// A jump over the rest of an iteration or of a function. Statements behind a jump under a condition run under that
     /// condition.
     pub fn jump(&mut self) {
         self.jumped |= self.conditional > self.outside;

@@ -173,7 +173,7 @@ impl Counting<'_> {
 }
 
 impl Counted {
-    /// What a count means beside the others; empty if it stands for itself.
+    /// The meaning of a count beside the others; empty if it stands for itself.
     fn rate(&self, counter: Counter, count: f64) -> String {
         let bytes = count * LINE / self.operations;
         let instructions = self.counts.of(Counter::Instructions);

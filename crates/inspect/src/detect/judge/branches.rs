@@ -150,7 +150,7 @@ mod tests {
             "static void relax(int *x, int way) { if (way < *x) *x = way; }",
             "relax(&length[i * n + j], way);"
         ));
-        // What follows a jump runs under its condition.
+        // Statements behind a jump run under its condition.
         assert!(!in_paths(
             "",
             "if (way >= length[i * n + j]) continue;\nlength[i * n + j] = way;"

@@ -373,10 +373,18 @@ pub fn settle_pool(settings: &mut Settings) -> Result<()> {
     let named = settings.sqd.techniques;
     // Reading the settings removes OpenMP from the pool if programs are timed with one thread.
     let one_thread = usual.without(Technique::Openmp);
+    let problems = problems_of(settings)?;
     if named != usual && named != one_thread {
+        let of = |p: &Problem| p.techniques.union(p.special).union(p.usual_pool());
+        let known = problems.iter().map(of);
+        let known = known.fold(TechniqueSet::EMPTY, TechniqueSet::union);
+        if !named.is_empty() && named.intersection(known).is_empty() {
+            return Err(usage(format!(
+                "`sqd.techniques` names {named}, which no problem of this run has; name some of {known}, or leave it out"
+            )));
+        }
         return Ok(());
     }
-    let problems = problems_of(settings)?;
     let pools = problems.iter().map(Problem::usual_pool);
     let pool = pools.fold(TechniqueSet::EMPTY, TechniqueSet::union);
     settings.sqd.techniques = match named == usual {
@@ -602,6 +610,29 @@ mod tests {
         assert_eq!(of(None, Some("/home/a")), home);
         assert_eq!(of(Some("relative"), Some("/home/a")), home);
         assert_eq!(of(None, None), None);
+    }
+
+    #[test]
+    fn a_pool_of_techniques_that_the_problem_lacks_is_refused() {
+        let settled = |problem: &str, pool: &str| {
+            let mut settings = Settings {
+                problem: shipped::at(problem).display().to_string(),
+                ..Settings::default()
+            };
+            settings.sqd.techniques = pool.parse().unwrap();
+            settle_pool(&mut settings).map(|()| settings.sqd.techniques.to_string())
+        };
+        let error = settled("dgemm", "fusion").unwrap_err().to_string();
+        assert!(error.contains("names fusion"), "{error}");
+        assert_eq!(
+            settled("polybench/polybench_mvt", "fusion").unwrap(),
+            "fusion"
+        );
+        assert_eq!(settled("dgemm", "simd+fusion").unwrap(), "simd+fusion");
+        assert_eq!(
+            settled("dgemm", "none").unwrap(),
+            TechniqueSet::EMPTY.to_string()
+        );
     }
 
     #[test]

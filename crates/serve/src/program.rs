@@ -160,6 +160,7 @@ impl Judged {
             stage_best_gflops: None,
         };
         let (outcome, reason) = Outcome::of(&self.verdict);
+        let outcome = outcome.beside(self.reference.as_ref());
         let correct = match &self.verdict {
             Verdict::Measured { .. } => Some(true),
             Verdict::Rejected { .. } => Some(false),
@@ -253,6 +254,23 @@ mod tests {
         assert_eq!(answer.correct, Some(true));
         assert_eq!(answer.gflops, Some(40.0));
         assert_eq!(answer.reason, None);
+    }
+
+    #[test]
+    fn numbers_beside_a_reference_that_did_not_converge_did_not_converge() {
+        let asked = Asked {
+            id: "a".into(),
+            problem: "dgemm".into(),
+            purpose: Purpose::Rank,
+        };
+        let beside = |converged: bool, verdict: Verdict| {
+            let mut judged = judged(verdict);
+            judged.reference.as_mut().unwrap().converged = converged;
+            judged.answer(0, &asked, &Reward::default()).outcome
+        };
+        assert_eq!(beside(true, measured(40.0)), Outcome::Measured);
+        assert_eq!(beside(false, measured(40.0)), Outcome::Unconverged);
+        assert_eq!(beside(false, wrong()), Outcome::Rejected);
     }
 
     #[test]

@@ -174,7 +174,8 @@ impl<K: Clone + Eq + Hash, J: Clone + Eq> Queue<K, J> {
 
     /// Seconds of all evaluations one after the other.
     fn sum(&self, now: Duration) -> f64 {
-        self.ahead(now).map(|(_, _, seconds)| seconds).sum()
+        // The sum of no numbers is a negative zero.
+        self.ahead(now).map(|(_, _, seconds)| seconds).sum::<f64>() + 0.0
     }
 
     /// The time of evaluations that take so many seconds one after the other, as many at a time as may be. An evaluation that
@@ -299,6 +300,7 @@ mod tests {
     #[test]
     fn a_wait_is_the_sum_of_what_is_ahead() {
         let mut queue = Queue::<&str, u32>::default();
+        assert_eq!(queue.seconds(at(0)).to_string(), "0");
         queue.push("a", Purpose::Screen, (1, 0));
         queue.push("b", Purpose::Rank, (2, 0));
         queue.push("c", Purpose::Certify, (1, 1));

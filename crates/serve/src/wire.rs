@@ -192,7 +192,8 @@ pub fn language_schema(_: &mut SchemaGenerator) -> Schema {
 pub enum Outcome {
     /// Right, and timed as precisely as the purpose asks.
     Measured,
-    /// Right, and timed less precisely than that. `interval` gives the error.
+    /// Right, and timed less precisely than that, or beside a reference that did not converge. `interval` gives the error of
+    /// the candidate.
     Unconverged,
     /// The program is at fault; `reason` names the fault.
     Rejected,
@@ -211,6 +212,14 @@ impl Outcome {
             Verdict::Rejected { fault, .. } => (Self::Rejected, Some(fault.name())),
             Verdict::Infrastructure { cause, .. } => (Self::Infrastructure, Some(cause.name())),
             Verdict::Unknown { cause, .. } => (Self::Unknown, Some(cause.name())),
+        }
+    }
+
+    /// The outcome of numbers that refer to `reference`: a ratio to a speed that did not converge did not converge either.
+    pub fn beside(self, reference: Option<&ReferenceSpeeds>) -> Self {
+        match (self, reference) {
+            (Self::Measured, Some(reference)) if !reference.converged => Self::Unconverged,
+            (outcome, _) => outcome,
         }
     }
 

@@ -68,7 +68,11 @@ impl Summary {
                 name,
                 number,
                 stages,
-            }) => format!("the run ended in stage {number} of {stages} ({name})"),
+            }) => format!(
+                "the run ended in stage {} ({name}) of the stages 0 to {}",
+                number - 1,
+                stages - 1
+            ),
             None if early > 0 => format!(
                 "{early} of {} did not come to the last stage",
                 counted(self.problems.len() as u64, "problem")
@@ -127,7 +131,11 @@ mod tests {
         };
         assert_eq!(early.early_stage, Some(expected));
         let table = early.table().join("\n");
-        for part in ["ended in stage 2 of 5 (singles)", "--budget", "sqd.advance"] {
+        for part in [
+            "ended in stage 1 (singles) of the stages 0 to 4",
+            "--budget",
+            "sqd.advance",
+        ] {
             assert!(table.contains(part), "`{part}` is not in\n{table}");
         }
         // No budget brings such a run to a later stage.

@@ -129,7 +129,7 @@ impl Service {
         let fastest = here.and_then(|list| list.programs.into_iter().next());
         fastest.ok_or_else(|| {
             format!(
-                "the service has measured no program for `{}` on this machine with this compiler yet; send a program, or leave `against` out",
+                "no measurement of a program for `{}` has converged on this machine with this compiler yet; send a program, or leave `against` out",
                 candidate.problem
             )
         })

@@ -102,7 +102,12 @@ fn two_hundred_clients_lose_nothing_through_a_restart() {
                     }
                 };
                 assert_eq!(answer["id"], format!("of {source}"), "{answer}");
-                assert_eq!(answer["outcome"], "measured", "{answer}");
+                // Only the reference of this program is provisional.
+                let expected = match source.as_str() {
+                    "right 2" => "unconverged",
+                    _ => "measured",
+                };
+                assert_eq!(answer["outcome"], expected, "{answer}");
             });
         }
         wait_until(|| first.service.waiting().0 == CLIENTS as usize);

@@ -68,6 +68,7 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             let definition = paths::selected(paths::any(problem)?, &workloads.names)?;
             let definition = paths::timed_here(definition);
             let permitted = permitted(permit.as_deref(), &definition, *threads)?;
+            let definition = definition.in_pool(permitted);
             let style = match (*compact, *nest) {
                 (true, _) => Style::Compact,
                 (_, true) => Style::Nest,

@@ -121,7 +121,7 @@ test-clients: build ## run TRL, verl, OpenRLHF, OpenEvolve, ShinkaEvolve, mcp, o
 test-modules: build ## install PyTorch into target/torch and run all tests of modules that need it (half an hour; fails if one is skipped for lack of it)
 	@python3 scripts/torch_tests.py $(ARGS)
 
-test-docs: build ## run the commands that README.md and docs/ show, with small budgets (an hour; ARGS=--list lists those that it leaves out, with reasons)
+test-docs: build ## run the commands that README.md and docs/ show, with small budgets (hours; ARGS=--list lists those that it leaves out, with reasons)
 	@python3 scripts/docs_run.py $(ARGS)
 
 gpu-check: ## run on an NVIDIA GPU what only a GPU runs, and write docs/results/gpu.json (refused without a GPU)

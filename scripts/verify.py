@@ -114,7 +114,7 @@ PARTS = [
     Part("nests", "every loop nest of the schedule space, and programs of all affine problems", "make nests", sample="all", beside=True),
     Part("clients", "the program with tools from PyPI: trainers, searches, agents, model clients and readers", "make test-clients", no_packages, beside=True),
     Part("sanitizers", "sanitizers on all honest programs and all references", f"{CORPUS} --test sanitize", sample="all", beside=True),
-    Part("docs", "the commands that README.md and docs/ show", "make test-docs", beside=True),
+    Part("docs", "the commands that README.md and docs/ show", "make test-docs", limit=3 * HOUR, beside=True),
     Part("traces", "traces at a third-party collector", "PYTHONPATH=target/python make test-traces", no_rotel, beside=True),
     Part("dashboard", "dashboard and alerts on a real Prometheus", "make test-dashboard", lambda: have("prometheus", "promtool"), beside=True),
     Part("window", "the pages of flopsmith ui in a browser: themes, phone, keyboard, contrast, live steps", "make test-ui", lambda: have_one(*BROWSERS), beside=True),

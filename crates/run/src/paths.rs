@@ -212,8 +212,8 @@ pub fn suite(name: &str) -> Result<Vec<Problem>> {
         }
     }
     if problems.is_empty() {
-        let near = flopsmith_problem::nearest(name, known.iter().map(String::as_str));
-        let near = near.map(|near| format!("\n  did you mean `{near}`?"));
+        let near = flopsmith_problem::meant(name, known.iter().map(String::as_str));
+        let near = near.map(|near| format!("\n  did you mean {near}?"));
         let known: Vec<String> = known.into_iter().collect();
         return Err(usage(format!(
             "there is no suite `{name}`; there are {}{}",

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Result;
-use flopsmith_problem::{Language, Problem, nearest};
+use flopsmith_problem::{Language, Problem, either, nearest};
 use flopsmith_run::console::{say, usage};
 use walkdir::WalkDir;
 
@@ -71,7 +71,7 @@ impl Program {
     }
 }
 
-/// A file of the folder whose name is near that of a missing one, as an advice.
+/// The files of the folder whose names are nearest to that of a missing one, as advice.
 fn meant(missing: &Path) -> String {
     let wrong = missing.file_name().and_then(|name| name.to_str());
     let (Some(wrong), false) = (wrong, missing.exists()) else {
@@ -83,10 +83,12 @@ fn meant(missing: &Path) -> String {
     let names: Vec<String> = names
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
-    match nearest(wrong, names.iter().map(String::as_str)) {
-        Some(name) => format!("; did you mean {}?", shown(&missing.with_file_name(name))),
-        None => String::new(),
-    }
+    let near: Vec<String> = nearest(wrong, names.iter().map(String::as_str))
+        .iter()
+        .map(|name| shown(&missing.with_file_name(name)))
+        .collect();
+    let near = either(&near).map(|near| format!("; did you mean {near}?"));
+    near.unwrap_or_default()
 }
 
 /// The language that a file's name gives; `None` for names without an ending, as of pipes. The ending of no known

@@ -21,7 +21,7 @@ pub(crate) fn explain(error: &toml::de::Error, text: &str, name: &str) -> String
         None => format!("{name}: {plain}"),
     };
     if let Some(near) = suggestion(message) {
-        words.push_str(&format!("\n  did you mean `{near}`?"));
+        words.push_str(&format!("\n  did you mean {near}?"));
     }
     words
 }
@@ -87,14 +87,14 @@ fn place_of(text: &str, key: &str) -> Option<usize> {
     None
 }
 
-/// From serde's "unknown field `x`, expected one of `a`, `b`": the expected name nearest to `x`.
+/// From serde's "unknown field `x`, expected one of `a`, `b`": the expected names nearest to `x`, as alternatives.
 pub(crate) fn suggestion(message: &str) -> Option<String> {
     if !message.contains("unknown") {
         return None;
     }
     let mut names = message.split('`').skip(1).step_by(2);
     let wrong = names.next()?;
-    flopsmith_problem::nearest(wrong, names).map(str::to_owned)
+    flopsmith_problem::meant(wrong, names)
 }
 
 /// The message for overrides that do not fit: the key of the wrong override, and the type that this key takes.
@@ -125,7 +125,7 @@ pub(crate) fn misfit(plain: &toml::Table, overrides: &[String], message: &str) -
         None => format!("--set {item}: {message}"),
     };
     if let Some(near) = suggestion(message) {
-        words.push_str(&format!("\n  did you mean `{near}`?"));
+        words.push_str(&format!("\n  did you mean {near}?"));
     }
     words
 }

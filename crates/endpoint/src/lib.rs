@@ -3,7 +3,8 @@
 //!
 //! [`Client::ask_all`] sends requests, several at a time, repeats those that failed by no fault of theirs, and hands over
 //! each answer as it ends. [`Client::draw_all`] does the same for samples that are trained on: token ids and log-probabilities
-//! of completions, from a server such as vLLM, which takes adapters at run time ([`Client::load_adapter`]). Decisions without IO are in modules of their own: [`ledger`] (budgets), [`backoff`]
+//! of completions, from a server such as vLLM, which takes adapters at run time ([`Client::load_adapter`]). [`reach()`] finds out
+//! beforehand whether the server is there. Decisions without IO are in modules of their own: [`ledger`] (budgets), [`backoff`]
 //! (waits), `access` (refusals of everything or of one request), `failure` (statuses), `repetition` (failures that users
 //! hear of), [`events`] (streams), [`wire`] (bodies).
 //!
@@ -28,6 +29,7 @@ mod failure;
 mod journal;
 mod key;
 mod ledger;
+mod reach;
 mod reading;
 mod repetition;
 mod sending;
@@ -42,4 +44,5 @@ pub use error::Error;
 pub use journal::{Account, Entry, Event, Journal, Reason, Spending};
 pub use key::Key;
 pub use ledger::{Amount, Ledger, Limits};
+pub use reach::reach;
 pub use repetition::Repetition;

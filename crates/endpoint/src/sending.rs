@@ -119,6 +119,16 @@ impl Sender {
         Body::new(response, begins, idle).read(late).await
     }
 
+    /// Connects by a request for no content, without the key. Fails only where there is no connection.
+    pub(crate) async fn touch(&self) -> Result<(), Failure> {
+        match self.http.head(self.address.clone()).send().await {
+            Err(error) if error.is_connect() => {
+                Err(Failure::free(Reason::Connection, reading::chain(error)))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Calls a route that no model answers: by POST with a body, or by GET. Gives the beginning of what the server says.
     pub(crate) async fn call(&self, path: &str, body: Option<Bytes>) -> Result<String, Failure> {
         let refused = |error: Error| Failure::free(Reason::Refused, error.to_string());

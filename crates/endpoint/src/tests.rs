@@ -111,6 +111,23 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
+#[test]
+fn a_server_is_reached_by_a_request_that_asks_for_nothing() {
+    let server = ScriptedEndpoint::acts(Vec::new()).unwrap();
+    let there = endpoint(&server);
+    runtime().block_on(reach(&there)).unwrap();
+    assert!(server.asked().is_empty());
+    drop(server);
+    let error = runtime().block_on(reach(&there)).unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::Connection), "{error}");
+    // The system takes the connection, and nobody answers.
+    let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let mut silent_there = there;
+    silent_there.url = format!("http://{}/v1", silent.local_addr().unwrap());
+    silent_there.timeouts.connect_seconds = 1.0;
+    runtime().block_on(reach(&silent_there)).unwrap();
+}
+
 fn failed(reply: Result<Reply, Error>) -> (Reason, String) {
     let error = reply.unwrap_err();
     let words = error.to_string();

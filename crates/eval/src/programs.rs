@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_problem::{Language, Problem, nearest};
+use flopsmith_problem::{Language, Problem, meant};
 use flopsmith_protocol::{Digest, text};
 use flopsmith_run::console::usage;
 
@@ -75,7 +75,7 @@ fn split<'a>(word: &'a str, problems: &'a [Arc<Problem>]) -> Result<(&'a Problem
             known().collect::<Vec<_>>().join(", ")
         ))),
         (_, Some((name, _))) => {
-            let near = nearest(name, known()).map(|near| format!(" (did you mean `{near}`?)"));
+            let near = meant(name, known()).map(|near| format!(" (did you mean {near}?)"));
             Err(usage(format!(
                 "--program {word}: `{name}` is not evaluated{}; name one of {}, or add its --problem",
                 near.unwrap_or_default(),

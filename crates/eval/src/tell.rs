@@ -4,6 +4,7 @@ use flopsmith_bench::Grid;
 use flopsmith_config::Money;
 use flopsmith_reward::metrics::Metric;
 use flopsmith_run::digits::{counted, share, significant};
+use flopsmith_run::roofline::CACHED;
 
 use crate::folder::OfProblem;
 use crate::results::{Group, Judged, Number, Refusal, Results};
@@ -187,8 +188,7 @@ pub fn notes(results: &Results) -> Vec<String> {
             .to_owned(),
     ];
     if results.models.iter().any(exceeds_roof) {
-        notes
-            .push("of roof above 100 %: data that fit a cache may exceed a memory roof".to_owned());
+        notes.push(format!("of roof above 100 %: {CACHED}"));
     }
     if let Some(most) = results.config.draws.iter().max().filter(|most| **most > 1) {
         notes.push(format!("k of the column speedup@k: {most}"));

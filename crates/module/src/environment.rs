@@ -20,6 +20,24 @@ const VARIABLE: &str = "FLOPSMITH_PYTHON";
 /// The folder in a repository where a virtual environment with PyTorch may lie.
 const BESIDE: &str = "target/torch/bin/python";
 
+/// Files of packages, below a folder of packages. Not every version has each.
+const OF_PACKAGES: [&str; 10] = [
+    "torch/__init__.py",
+    "torch/nn/functional.py",
+    "numpy/__init__.py",
+    "triton/__init__.py",
+    "triton/language/__init__.py",
+    "triton/runtime/interpreter.py",
+    "triton/compiler/__init__.py",
+    "triton/_C/libtriton.so",
+    "triton/backends/nvidia/compiler.py",
+    "triton/backends/nvidia/bin/ptxas",
+];
+/// PyTorch's libraries, below their folder.
+const LIBRARIES: [&str; 3] = ["libc10.so", "libtorch_cpu.so", "libtorch_python.so"];
+/// PyTorch's headers, below their folder.
+const TORCH_HEADERS: [&str; 2] = ["ATen/ATen.h", "torch/csrc/api/include/torch/all.h"];
+
 /// An interpreter, its folders and its PyTorch.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Environment {
@@ -49,6 +67,9 @@ pub struct Environment {
     /// NumPy's version, if it is installed; Triton's interpreter computes with it.
     #[serde(default)]
     pub numpy: Option<String>,
+    /// Files without which no program is judged, as far as they were there when the interpreter was found.
+    #[serde(skip)]
+    marks: Vec<PathBuf>,
 }
 
 /// The kernel's text about this machine's processors; empty where it cannot be read.
@@ -106,7 +127,7 @@ impl Environment {
         let mut tried = Vec::new();
         for python in candidates() {
             match Self::of(&python) {
-                Ok(found) => return Ok(FOUND.get_or_init(|| found).clone()),
+                Ok(found) => return Ok(FOUND.get_or_init(|| found.marked()).clone()),
                 Err(why) => tried.push(format!("{}: {why}", python.display())),
             }
         }
@@ -121,6 +142,37 @@ impl Environment {
         match read::<Interpreter>(&line)?.missing {
             Some(why) => Err(why),
             None => read(&line),
+        }
+    }
+
+    /// Notes the files that have to stay where they are.
+    fn marked(self) -> Self {
+        let mut marks = vec![self.executable.clone()];
+        for folder in &self.standard {
+            marks.extend(below(folder, &["os.py"]));
+        }
+        for folder in &self.site {
+            marks.extend(below(folder, &OF_PACKAGES));
+        }
+        marks.extend(below(&self.torch_lib, &LIBRARIES));
+        marks.extend(below(&self.torch_include, &TORCH_HEADERS));
+        marks.extend(below(&self.include, &["Python.h"]));
+        marks.retain(|file| file.exists());
+        Self { marks, ..self }
+    }
+
+    /// Makes sure that the interpreter and its packages are where they were found: no program is to be blamed for a package
+    /// that was removed meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] names the first file that is missing.
+    pub(crate) fn still_there(&self) -> Result<(), Error> {
+        match self.marks.iter().find(|file| !file.exists()) {
+            None => Ok(()),
+            Some(file) => Err(Error::Gone {
+                python: self.executable.clone(),
+                file: file.clone(),
+            }),
         }
     }
 
@@ -178,6 +230,11 @@ impl Environment {
         let shown = self.site.iter().map(|p| p.to_string_lossy().into_owned());
         shown.collect()
     }
+}
+
+/// The paths of these files below a folder.
+fn below(folder: &Path, names: &[&str]) -> Vec<PathBuf> {
+    names.iter().map(|name| folder.join(name)).collect()
 }
 
 /// The words of a compiler about its version; none if it does not start.
@@ -269,6 +326,7 @@ mod tests {
             capability: "AVX2".into(),
             triton: Some("3.6".into()),
             numpy: None,
+            marks: Vec::new(),
         };
         let missing = environment.needs_triton().err().map(|e| e.to_string());
         assert!(missing.is_some_and(|text| text.contains("no NumPy")));
@@ -291,5 +349,26 @@ mod tests {
         assert!(mounts.contains(&environment.executable));
         assert!(mounts.iter().all(|p| !p.starts_with("/usr/lib/locale")));
         assert!(mounts.iter().all(|p| !p.starts_with("/no")));
+    }
+
+    #[test]
+    fn a_package_that_was_removed_meanwhile_is_missed() {
+        let place = tempfile::tempdir().expect("a folder");
+        let site = place.path().join("site");
+        let file = site.join("triton/__init__.py");
+        fs::create_dir_all(site.join("triton")).expect("a folder");
+        fs::write(&file, "").expect("a file");
+        let found: Environment = serde_json::from_value(serde_json::json!({
+            "executable": "/no/such/python", "python": "3.11", "torch": "2.11", "standard": [], "site": [site],
+            "include": "/no", "torch_include": "/no", "torch_lib": "/no", "libraries": [], "capability": "AVX2",
+        }))
+        .expect("an environment");
+        let found = found.marked();
+        assert_eq!(found.marks, [file.clone()]);
+        assert!(found.still_there().is_ok());
+        fs::remove_file(&file).expect("it is there");
+        let gone = found.still_there().err().map(|e| e.to_string());
+        let name = file.display().to_string();
+        assert!(gone.is_some_and(|words| words.contains(&name)));
     }
 }

@@ -40,6 +40,17 @@ pub enum Error {
         /// The missing package.
         missing: &'static str,
     },
+    /// The interpreter or a package was removed while programs were evaluated.
+    #[error(
+        "{} is no longer there: the Python at {} or a package of it was removed or replaced while programs were evaluated; install it again, and start anew",
+        .file.display(), .python.display()
+    )]
+    Gone {
+        /// The interpreter.
+        python: PathBuf,
+        /// The missing file.
+        file: PathBuf,
+    },
     /// CUDA C++ cannot be compiled.
     #[error(
         "{detail}; CUDA C++ needs nvcc and a PyTorch that was built with CUDA: run `scripts/cuda.sh` in the repository, or name a compiler: FLOPSMITH_NVCC=/path/to/nvcc"

@@ -113,7 +113,15 @@ impl Evaluator {
     }
 
     /// Writes the end of a candidate's evaluation into its outcome, and gives up a worker that is not in order.
+    ///
+    /// # Errors
+    /// The failure that no candidate can cause: also if it was refused, and a package is gone that it may have needed.
     fn settle(&mut self, end: Result<Verdict, Stop>, outcome: &mut Outcome) -> Result<(), Error> {
+        let is_refused = matches!(end, Ok(Verdict::Refused(_)) | Err(Stop::Candidate(_)));
+        if is_refused && let Err(gone) = self.environment.still_there() {
+            self.worker = None;
+            return Err(gone);
+        }
         match end {
             Ok(verdict) => outcome.verdict = verdict,
             Err(Stop::Candidate(failure)) => {

@@ -111,9 +111,22 @@ impl Builder {
     /// were verified, since their launches decide how.
     ///
     /// # Errors
-    /// If the compiler, the jail, Triton or nvcc is missing. `Ok(Err(_))` is the outcome of a candidate that is refused, also
+    /// If the compiler, the jail, Python, a package of it or nvcc is missing. `Ok(Err(_))` is the outcome of a candidate that is refused, also
     /// because it uses a technique that is not permitted.
     pub fn build(
+        &self,
+        source: &str,
+        permitted: TechniqueSet,
+    ) -> Result<Result<Package, Outcome>, Error> {
+        let built = self.build_with(source, permitted)?;
+        if built.is_err() {
+            // It may have been refused for the lack of a package.
+            self.environment.still_there()?;
+        }
+        Ok(built)
+    }
+
+    fn build_with(
         &self,
         source: &str,
         permitted: TechniqueSet,

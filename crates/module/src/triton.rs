@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use flopsmith_protocol::CandidateFault;
-use flopsmith_sandbox::{Exit, Job, Kind, Sandbox};
+use flopsmith_sandbox::{Exit, Finished, Job, Kind, Sandbox};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -89,13 +89,8 @@ pub(crate) fn compile(
         "launches": launches,
         "architectures": numbers,
     });
-    let file = input(order.to_string().as_bytes())?;
-    let mut job = job(environment, scripts);
-    job.stdin = Some(file.as_raw_fd());
-    let finished = sandbox.run(&job)?;
-    let said = String::from_utf8_lossy(&finished.stderr);
-    let last: Vec<&str> = said.lines().rev().take(6).collect();
-    let last = last.into_iter().rev().collect::<Vec<_>>().join("\n");
+    let finished = run(sandbox, environment, scripts, &order)?;
+    let last = last(&finished);
     match finished.exit {
         exit if exit.success() => {}
         // The jail's filter is ours, and so is a program that does not start in it.
@@ -106,11 +101,55 @@ pub(crate) fn compile(
             });
         }
         exit => {
+            if matches!(exit, Exit::Code(_) | Exit::Signal(_)) {
+                starts(sandbox, environment, scripts)?;
+            }
             let detail = format!("Triton's compiler ended with {exit:?}\n{last}");
             return Ok(Err(Failure::new(CandidateFault::CompileLimit, detail)));
         }
     }
     Ok(read(&finished.stdout).and_then(|answer| kernels(answer, launches)))
+}
+
+/// Runs the compiling program with an order.
+fn run(
+    sandbox: &Sandbox,
+    environment: &Environment,
+    scripts: &Path,
+    order: &Value,
+) -> Result<Finished, Error> {
+    let file = input(order.to_string().as_bytes())?;
+    let mut job = job(environment, scripts);
+    job.stdin = Some(file.as_raw_fd());
+    Ok(sandbox.run(&job)?)
+}
+
+/// Makes sure that the compiling program starts, by an order that holds nothing of a candidate.
+///
+/// # Errors
+/// It does not, for example because a package was removed.
+fn starts(sandbox: &Sandbox, environment: &Environment, scripts: &Path) -> Result<(), Error> {
+    let nothing = json!({
+        "paths": environment.paths(),
+        "source": "",
+        "launches": [],
+        "architectures": [],
+    });
+    let finished = run(sandbox, environment, scripts, &nothing)?;
+    match finished.exit.success() {
+        true => Ok(()),
+        false => Err(Error::Process {
+            process: "Triton's compiler",
+            detail: format!("it does not start\n{}", last(&finished)),
+        }),
+    }
+}
+
+/// The last lines of what a process said.
+fn last(finished: &Finished) -> String {
+    let said = String::from_utf8_lossy(&finished.stderr);
+    let lines: Vec<&str> = said.lines().collect();
+    lines[lines.len().saturating_sub(6)..].join("\n")
 }
 
 /// Reads the compiler's answer. The candidate's texts appear in it, so an unreadable one is the candidate's fault.
@@ -200,6 +239,8 @@ fn job(environment: &Environment, scripts: &Path) -> Job {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use flopsmith_test_support::skipped;
+
     use super::*;
     use crate::check::Kernel;
 
@@ -235,6 +276,61 @@ mod tests {
         let fault = |launches: &[Launch]| sound(&triton, launches).unwrap_err().fault;
         assert_eq!(fault(&[]), CandidateFault::SkippedWork);
         assert_eq!(fault(&[launch()]), CandidateFault::Crash);
+    }
+
+    /// An interpreter without packages; none where there is no Python.
+    fn python() -> Option<Environment> {
+        let places = ["/usr/bin/python3", "/usr/local/bin/python3"].into_iter();
+        let mut found = places.filter_map(|path| std::fs::canonicalize(path).ok());
+        let Some(executable) = found.next() else {
+            skipped("python3 is not installed");
+            return None;
+        };
+        let environment = json!({
+            "executable": executable, "python": "3", "torch": "2", "standard": [], "site": [],
+            "include": "", "torch_include": "", "torch_lib": "", "libraries": [], "capability": "",
+        });
+        Some(serde_json::from_value(environment).unwrap())
+    }
+
+    #[test]
+    fn a_compiler_that_does_not_start_is_no_fault_of_the_candidate() {
+        let Some(environment) = python() else {
+            return;
+        };
+        let options = flopsmith_sandbox::Options {
+            allow_weaker: true,
+            ..Default::default()
+        };
+        let sandbox = Sandbox::new(options).unwrap();
+        let triton = Triton {
+            kernels: vec![Kernel {
+                name: "twice".into(),
+                configurations: 1,
+            }],
+            source: String::new(),
+            kernel_source: String::new(),
+        };
+        let compiled = |script: &str| {
+            let scripts = tempfile::tempdir().unwrap();
+            std::fs::write(scripts.path().join("triton_compile.py"), script).unwrap();
+            compile(
+                &sandbox,
+                &environment,
+                scripts.path(),
+                &triton,
+                &[launch()],
+                &Architecture::DEFAULT,
+            )
+        };
+        let gone = compiled("import no_such_package\n").unwrap_err();
+        let said = gone.to_string();
+        assert!(said.contains("it does not start"), "{said}");
+        assert!(said.contains("no_such_package"), "{said}");
+        // It starts, and ends early with the launches of the candidate only.
+        let early = "import json, sys\nsys.exit(len(json.load(sys.stdin)['launches']))\n";
+        let failure = compiled(early).unwrap().unwrap_err();
+        assert_eq!(failure.fault, CandidateFault::CompileLimit);
     }
 
     #[test]

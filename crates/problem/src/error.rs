@@ -26,13 +26,13 @@ pub enum Error {
         mistakes: Vec<(usize, String)>,
     },
     /// A workload that the problem does not have.
-    #[error("{problem} has no workload `{name}`{}; it has {}", near.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default(), listed(known))]
+    #[error("{problem} has no workload `{name}`{}; it has {}", near.as_ref().map(|n| format!(" (did you mean {n}?)")).unwrap_or_default(), listed(known))]
     NoWorkload {
         /// The problem.
         problem: ProblemId,
         /// The name that was given.
         name: String,
-        /// The nearest name that it has.
+        /// The nearest names that it has, as alternatives.
         near: Option<String>,
         /// All names that it has.
         known: Vec<String>,
@@ -50,11 +50,11 @@ pub enum Error {
         path: PathBuf,
     },
     /// A name that no folder of problems has.
-    #[error("there is no problem `{name}`{}; looked in {}; `flopsmith problem list` shows all", near.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default(), places.join(", "))]
+    #[error("there is no problem `{name}`{}; looked in {}; `flopsmith problem list` shows all", near.as_ref().map(|n| format!(" (did you mean {n}?)")).unwrap_or_default(), places.join(", "))]
     NotFound {
         /// The name.
         name: String,
-        /// The nearest name that exists.
+        /// The nearest names that exist, as alternatives.
         near: Option<String>,
         /// Where it was looked for.
         places: Vec<String>,

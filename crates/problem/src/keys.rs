@@ -61,8 +61,8 @@ fn walk(text: &str, place: &str, table: &toml::Table, mistakes: &mut Vec<(usize,
     };
     for (key, value) in table {
         if !known.contains(&key.as_str()) {
-            let near = nearest(key, known.iter().copied())
-                .map(|n| format!("; did you mean `{n}`?"))
+            let near = meant(key, known.iter().copied())
+                .map(|near| format!("; did you mean {near}?"))
                 .unwrap_or_default();
             let within = if place.is_empty() {
                 String::new()
@@ -105,10 +105,49 @@ fn find_key(text: &str, key: &str) -> usize {
     text.lines().position(used).map_or(0, |i| i + 1)
 }
 
-/// The name nearest to `wrong`, when it is near enough to be meant.
-pub fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let near = names.map(|n| (strsim::levenshtein(wrong, n), n)).min()?;
-    (near.0 <= 1 + wrong.len() / 3).then_some(near.1)
+/// Names that a message suggests at most: more of them are no help.
+const MOST: usize = 3;
+
+/// The names that `wrong` may have been meant to be, each once, by the alphabet: those near enough whose distance relative
+/// to the longer of the two names is least. Two neighbours that have changed places are one edit.
+pub fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let length = wrong.chars().count();
+    let near: Vec<(usize, usize, &'a str)> = names
+        .map(|name| {
+            let longer = length.max(name.chars().count());
+            (strsim::osa_distance(wrong, name), longer, name)
+        })
+        .filter(|(edits, ..)| *edits <= 1 + length / 3)
+        .collect();
+    // Products in place of quotients, so that equal ones are equal.
+    let relative = near.iter().map(|(edits, longer, _)| (*edits, *longer));
+    let Some((edits, longer)) = relative.min_by(|a, b| (a.0 * b.1).cmp(&(b.0 * a.1))) else {
+        return Vec::new();
+    };
+    let least = near.iter().filter(|of| of.0 * longer == edits * of.1);
+    let mut names: Vec<&'a str> = least.map(|(.., name)| *name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.truncate(MOST);
+    names
+}
+
+/// The names that `wrong` may have been meant to be, for a question: "`fission` or `fusion`". None if no name is near enough.
+pub fn meant<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let names: Vec<String> = nearest(wrong, names)
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect();
+    either(&names)
+}
+
+/// Names as alternatives: "a, b or c". None if there are no names.
+pub fn either(names: &[String]) -> Option<String> {
+    match names {
+        [] => None,
+        [only] => Some(only.clone()),
+        [others @ .., last] => Some(format!("{} or {last}", others.join(", "))),
+    }
 }
 
 #[cfg(test)]
@@ -138,6 +177,34 @@ mod tests {
             }
         }
         sections
+    }
+
+    #[test]
+    fn names_that_are_equally_near_are_all_suggested() {
+        let techniques = || ["fusion", "skewing", "fission", "simd"].into_iter();
+        assert_eq!(nearest("fussion", techniques()), ["fission", "fusion"]);
+        let both = meant("fussion", techniques());
+        assert_eq!(both.as_deref(), Some("`fission` or `fusion`"));
+        assert_eq!(nearest("fuson", techniques()), ["fusion"]);
+        // Roots of problems share names, and a folder may have many that are alike.
+        let alike = ["b.c", "a.c", "b.c", "e.c", "d.c"];
+        assert_eq!(nearest("x.c", alike.into_iter()), ["a.c", "b.c", "d.c"]);
+        let three = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!(either(&three).as_deref(), Some("a, b or c"));
+        assert_eq!(either(&[]), None);
+    }
+
+    #[test]
+    fn the_least_distance_is_relative_to_the_length_and_limited() {
+        // Two edits of eight letters are fewer than two of six.
+        let lengths = ["abcdxy", "abcdefgh"];
+        assert_eq!(nearest("abcdef", lengths.into_iter()), ["abcdefgh"]);
+        // Letters that have changed places are one edit, and two replaced letters are two.
+        let losses = ["grpo", "ppo", "gspo"];
+        assert_eq!(nearest("gpro", losses.into_iter()), ["grpo"]);
+        let far = ["n=256", "first"];
+        assert!(nearest("everything", far.into_iter()).is_empty());
+        assert_eq!(meant("everything", far.into_iter()), None);
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub use check::{Finding, check};
 pub use element::{Arithmetic, Element};
 pub use error::Error;
 pub use formula::Formula;
-pub use keys::nearest;
+pub use keys::{either, meant, nearest};
 pub use language::{CXX_HEADERS, FORTRAN_MODULES, Language};
 pub use module::Module;
 pub use sizes::HiddenSizes;

@@ -11,7 +11,7 @@ use toml::Spanned;
 use crate::arguments::{self, RawEntry};
 use crate::bounds::{self, RawBound};
 use crate::error::Error;
-use crate::keys::{self, nearest};
+use crate::keys::{self, meant};
 use crate::mistakes::{Check, line_of};
 use crate::sizes::{self, OneOrMany};
 use crate::template::Template;
@@ -165,7 +165,7 @@ impl Problem {
             }
         }
         // A folder of that name was meant, if no problem is called nearly so.
-        let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+        let near = meant(name, known.iter().map(String::as_str));
         if near.is_none() && direct.exists() {
             return Err(Error::NoFolder {
                 path: direct.to_owned(),
@@ -220,9 +220,9 @@ pub(crate) fn parse(
         let mut names = words.split('`').skip(1).step_by(2);
         if words.starts_with("unknown variant")
             && let Some(wrong) = names.next()
-            && let Some(near) = keys::nearest(wrong, names)
+            && let Some(near) = meant(wrong, names)
         {
-            words = format!("{words} (did you mean `{near}`?)");
+            words = format!("{words} (did you mean {near}?)");
         }
         vec![(line, words)]
     };
@@ -425,7 +425,11 @@ fn of_kernel(
                 format!("`{t}` is among the `techniques` already: name it in one list"),
             ),
             Ok(t) => found = found.with(t),
-            Err(e) => check.wrong(name, e.to_string()),
+            Err(e) => {
+                let known = Technique::ALL.into_iter().map(Technique::name);
+                let near = meant(&e.0, known).map(|near| format!("; did you mean {near}?"));
+                check.wrong(name, format!("{e}{}", near.unwrap_or_default()));
+            }
         }
     }
     found

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::keys::nearest;
+use crate::keys::meant;
 use crate::{Arg, ArgKind, Content, Element, Formula, HiddenSizes, Params, Role};
 
 /// A kind of problem with parametric programs. The `generator` crate writes them.
@@ -51,8 +51,8 @@ impl Template {
             Some(template) => Ok(template),
             None => {
                 let known: Vec<&str> = names().collect();
-                let near = nearest(name, names())
-                    .map(|n| format!("; did you mean `{n}`?"))
+                let near = meant(name, names())
+                    .map(|near| format!("; did you mean {near}?"))
                     .unwrap_or_default();
                 Err(format!(
                     "unknown template `{name}`; known are {}{near}",

@@ -8,7 +8,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use toml::Spanned;
 
-use crate::keys::nearest;
+use crate::keys::meant;
 use crate::mistakes::Check;
 use crate::{Caches, Params, Workload};
 
@@ -184,8 +184,8 @@ fn workload(check: &mut Check<'_>, table: &Table) -> Workload {
                 params.insert(key.clone(), *number);
             }
             (_, Setting::Words(words)) => {
-                let near = nearest(key, [CACHES, NAME].into_iter())
-                    .map(|near| format!("; did you mean `{near}`?"))
+                let near = meant(key, [CACHES, NAME].into_iter())
+                    .map(|near| format!("; did you mean {near}?"))
                     .unwrap_or_default();
                 check.wrong(
                     value,

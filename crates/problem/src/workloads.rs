@@ -6,7 +6,7 @@ use flopsmith_protocol::FIRST_WORKLOAD;
 
 use crate::error::Error;
 use crate::load::digest;
-use crate::{Caches, Params, Problem, nearest};
+use crate::{Caches, Params, Problem, meant};
 
 /// A size at which programs are timed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Problem {
                 return Err(Error::NoWorkload {
                     problem: self.id.clone(),
                     name: name.to_owned(),
-                    near: nearest(name, known().chain([FIRST_WORKLOAD])).map(str::to_owned),
+                    near: meant(name, known().chain([FIRST_WORKLOAD])),
                     known: known().map(str::to_owned).collect(),
                 });
             }

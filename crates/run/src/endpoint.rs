@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use anyhow::{Context, Result};
-use flopsmith_config::{Endpoint, Money, Settings};
+use anyhow::{Context, Result, bail};
+use flopsmith_config::{Endpoint, Hosted, Money, Settings};
 use flopsmith_endpoint::{Ask, Client, Error, Key, Reply, Spending, address};
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +34,26 @@ pub fn prepare(settings: &mut Settings) -> Result<()> {
     address(&endpoint.url).map_err(|e| usage(e.to_string()))?;
     Key::of(endpoint).map_err(|e| usage(e.to_string()))?;
     Ok(())
+}
+
+/// Checks that the server of a run's endpoint can be reached, if the run has one and this process asks it.
+///
+/// # Errors
+/// There is no connection.
+pub async fn reach(settings: &Settings) -> Result<()> {
+    let asked_here = !settings.is_hosted(Hosted::Generator);
+    let endpoint = settings.generator.endpoint.as_deref();
+    let Some(endpoint) = endpoint.filter(|_| asked_here) else {
+        return Ok(());
+    };
+    match flopsmith_endpoint::reach(endpoint).await {
+        Ok(()) => Ok(()),
+        Err(Error::Failed { words, .. }) => bail!(
+            "the endpoint {} cannot be reached: {words}; start its server, or name another URL",
+            endpoint.url
+        ),
+        Err(error) => Err(unusable(error)),
+    }
 }
 
 /// Gives a run that goes on other settings of its endpoint, such as a larger budget.

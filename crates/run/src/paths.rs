@@ -83,15 +83,17 @@ pub fn modules(name: &str) -> Vec<PathBuf> {
     if let Some(one) = module(name) {
         return vec![one];
     }
-    let beneath = |folder: PathBuf| {
-        let entries = std::fs::read_dir(folder).into_iter().flatten();
-        let folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        let mut modules: Vec<PathBuf> = folders.filter(|folder| is_module(folder)).collect();
-        modules.sort();
-        modules
-    };
-    let mut found = places(name).map(beneath);
+    let mut found = places(name).map(|folder| beneath(&folder));
     found.find(|found| !found.is_empty()).unwrap_or_default()
+}
+
+/// The folders of the module problems in a folder.
+fn beneath(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut modules: Vec<PathBuf> = folders.filter(|folder| is_module(folder)).collect();
+    modules.sort();
+    modules
 }
 
 /// The folders that a name may mean, the nearest first.
@@ -182,6 +184,11 @@ pub const EVERY: &str = "all";
 /// # Errors
 /// Wrong usage: there is no such suite, or a definition in it has mistakes.
 pub fn suite(name: &str) -> Result<Vec<Problem>> {
+    suite_or(name, None)
+}
+
+/// The problems of a suite, where the name `other` has a meaning, too.
+fn suite_or(name: &str, other: Option<&str>) -> Result<Vec<Problem>> {
     let modules = modules_of_suite(name)?;
     if !modules.is_empty() {
         return Ok(modules.into_iter().map(|(_, module)| module).collect());
@@ -212,8 +219,10 @@ pub fn suite(name: &str) -> Result<Vec<Problem>> {
         }
     }
     if problems.is_empty() {
-        let near = flopsmith_problem::nearest(name, known.iter().map(String::as_str));
-        let near = near.map(|near| format!("\n  did you mean `{near}`?"));
+        known.extend(suites_of_modules(&problem_roots()?));
+        known.extend(other.map(str::to_owned));
+        let near = flopsmith_problem::meant(name, known.iter().map(String::as_str));
+        let near = near.map(|near| format!("\n  did you mean {near}?"));
         let known: Vec<String> = known.into_iter().collect();
         return Err(usage(format!(
             "there is no suite `{name}`; there are {}{}",
@@ -222,6 +231,18 @@ pub fn suite(name: &str) -> Result<Vec<Problem>> {
         )));
     }
     Ok(problems)
+}
+
+/// The names of the folders of modules in folders of problems.
+fn suites_of_modules(roots: &[PathBuf]) -> Vec<String> {
+    let entries = roots.iter().filter_map(|root| std::fs::read_dir(root).ok());
+    let folders = entries
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()));
+    let of_modules = folders.filter(|folder| !beneath(folder).is_empty());
+    of_modules
+        .filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned()))
+        .collect()
 }
 
 /// The modules in a folder of modules, each with the name that finds it again; none if the name is of anything else.
@@ -421,7 +442,8 @@ fn settle_problems(settings: &mut Settings) -> Result<()> {
         let modules = modules_of_suite(&settings.suite)?;
         let of_suite: Vec<(String, Problem)> = match modules.is_empty() {
             true => {
-                let kernels = suite(&settings.suite)?.into_iter();
+                let kernels = suite_or(&settings.suite, Some(Settings::STREAM))?;
+                let kernels = kernels.into_iter();
                 kernels.map(|p| (p.id.to_string(), p)).collect()
             }
             false => modules,
@@ -654,6 +676,11 @@ mod tests {
         assert_eq!(found("mine"), ["mine/a", "mine/b"]);
         assert_eq!(found("mine/b"), ["mine/b"]);
         assert!(found("mine/c").is_empty() && found("").is_empty());
+        let kernels = place.path().join("kernels/d");
+        std::fs::create_dir_all(&kernels).unwrap();
+        std::fs::write(kernels.join("problem.toml"), "").unwrap();
+        let roots = [place.path().to_owned(), place.path().join("nowhere")];
+        assert_eq!(suites_of_modules(&roots), ["mine"]);
     }
 
     #[test]

@@ -34,22 +34,40 @@ pub fn words(place: &Place) -> String {
         four(place.roof_gflops),
         place.bound
     );
-    if let Some(cache) = place.cached_in.as_ref().filter(|_| place.may_exceed()) {
-        words.push_str(&format!(
-            "; its data fit the {cache} cache, so it may exceed this roof"
-        ));
-    }
+    words.push_str(&beyond(place));
     words
 }
 
-/// A place as part of a sentence. `peak_bits` is the width of the vectors of the compute roof, if it is known.
+/// Why shares of roofs may be above 100 %.
+pub const CACHED: &str = "data that fit a cache may exceed a memory roof";
+
+/// Why a program may be faster than its roof, to follow what a line says of its place; empty if nothing lets it.
+fn beyond(place: &Place) -> String {
+    match &place.cached_in {
+        Some(cache) if place.may_exceed() => {
+            format!("; its data fit the {cache} cache, so it may exceed this roof")
+        }
+        // The mean over workloads whose data fit no common cache.
+        None if place.bound == Bound::Memory && place.share > 1.0 => {
+            format!("; {CACHED}")
+        }
+        _ => String::new(),
+    }
+}
+
+/// A place as part of a sentence, where it is above the roof with the reason. `peak_bits` is the width of the vectors of the
+/// compute roof, if it is known.
 pub fn reached(place: &Place, peak_bits: Option<u32>) -> String {
     let width = peak_bits
         .filter(|_| place.bound == Bound::Compute)
         .map(|bits| format!(", {bits} bit"))
         .unwrap_or_default();
+    let reason = match place.share > 1.0 {
+        true => beyond(place),
+        false => String::new(),
+    };
     format!(
-        "{} of the roof ({}{width})",
+        "{} of the roof ({}{width}{reason})",
         share(place.share),
         place.bound
     )
@@ -281,7 +299,23 @@ mod tests {
             "320.0 % of its roof by the roofline model (20.00 GB/s, 2.500 GFLOPS): memory binds at 0.125 FLOP/byte; its data fit the L3 cache, so it may exceed this roof"
         );
         assert_eq!(short(&dot), "320.0 % memory");
-        assert_eq!(reached(&dot, Some(512)), "320.0 % of the roof (memory)");
+        assert_eq!(
+            reached(&dot, Some(512)),
+            "320.0 % of the roof (memory; its data fit the L3 cache, so it may exceed this roof)"
+        );
+        let below = Place {
+            share: 0.9,
+            ..dot.clone()
+        };
+        assert_eq!(reached(&below, Some(512)), "90.0 % of the roof (memory)");
+        let in_the_mean = Place {
+            cached_in: None,
+            ..dot.clone()
+        };
+        assert_eq!(
+            reached(&in_the_mean, None),
+            "320.0 % of the roof (memory; data that fit a cache may exceed a memory roof)"
+        );
         let peak = Place {
             intensity: None,
             roof_gflops: 50.0,

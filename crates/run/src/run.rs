@@ -30,7 +30,8 @@ use crate::output::unwritable;
 use crate::summary::{Facts, Summary, summarise};
 use crate::worker::benches::Benches;
 use crate::{
-    broker, certification, comparability, export, machine, measuring_lock, paths, start, view,
+    broker, certification, comparability, endpoint, export, machine, measuring_lock, paths, start,
+    view,
 };
 
 mod announce;
@@ -262,7 +263,7 @@ fn left_early(folder: &Folder, facts: &mut Facts, meter: &Meter) -> Result<()> {
 }
 
 /// Checks the services that a run needs before its folder is made and the machine is measured: the devices of its models,
-/// the store and the bus that the settings name, or the server of a private bus.
+/// the store and the bus that the settings name, or the server of a private bus, and the server of its endpoint.
 pub fn check_services(settings: &Settings) -> Result<()> {
     #[cfg(feature = "torch")]
     crate::devices::check(settings)?;
@@ -284,7 +285,7 @@ pub fn check_services(settings: &Settings) -> Result<()> {
             let options = broker::options(&settings.nats);
             Bus::connect(options).await?.drain().await?;
         }
-        anyhow::Ok(())
+        endpoint::reach(settings).await
     })
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flopsmith_problem::{Problem, nearest};
+use flopsmith_problem::{Problem, meant};
 use flopsmith_protocol::ProblemId;
 use flopsmith_run::paths::MODULES;
 
@@ -112,9 +112,9 @@ impl Catalog {
             let names = self.names();
             // Comparing a name of megabytes would take long.
             let near = (name.len() <= 120)
-                .then(|| nearest(name, names.iter().map(String::as_str)))
+                .then(|| meant(name, names.iter().map(String::as_str)))
                 .flatten();
-            let near = near.map(|near| format!(" (did you mean `{near}`?)"));
+            let near = near.map(|near| format!(" (did you mean {near}?)"));
             let name: String = name.chars().take(120).collect();
             return Err(format!(
                 "there is no problem `{name}`{}; GET /v1/problems (or the tool `problems`) lists all",
@@ -189,7 +189,10 @@ mod tests {
     #[test]
     fn a_wrong_name_is_answered_with_the_nearest_one() {
         let error = shipped().find("dgem", &[]).unwrap_err();
-        assert!(error.contains("did you mean `dgemm`?"), "{error}");
+        assert!(
+            error.contains("did you mean `dgemm` or `dgemv`?"),
+            "{error}"
+        );
     }
 
     #[test]

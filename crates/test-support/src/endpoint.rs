@@ -1,4 +1,5 @@
-//! An HTTP server on this machine that answers chat completions by a script: right, late, in halves, wrong, or never.
+//! An HTTP server on this machine that answers chat completions by a script: right, late, in halves, wrong, or never. It answers
+//! `HEAD` at once, and neither counts it nor asks the script.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -204,6 +205,10 @@ fn serve(stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
         if reader.read_line(&mut head)? == 0 {
             return Ok(());
         }
+    }
+    // Whoever asks so wants to know only whether the server is there.
+    if head.starts_with("HEAD ") {
+        return perform(stream, Act::Answer(200, "", String::new()));
     }
     let lower = head.to_ascii_lowercase();
     let length = lower

@@ -5,10 +5,10 @@ use flopsmith_protocol::FIRST_WORKLOAD;
 use super::{GeneratorKind, Hosted, Settings};
 use crate::device::Device;
 
-/// The suite of a run whose training tasks have fresh random loop nests.
-const STREAM: &str = "random";
-
 impl Settings {
+    /// The suite of a run whose training tasks have fresh random loop nests.
+    pub const STREAM: &str = "random";
+
     /// True for a run over many problems.
     pub fn has_many(&self) -> bool {
         !self.problems.is_empty() || self.is_stream()
@@ -16,7 +16,7 @@ impl Settings {
 
     /// True for a run whose training tasks each have a fresh random loop nest.
     pub fn is_stream(&self) -> bool {
-        self.suite == STREAM
+        self.suite == Self::STREAM
     }
 
     /// True if tasks of training steps have fresh random loop nests.

@@ -26,7 +26,7 @@ use super::train::{code, finish, object, refuse_with_resume};
 
 mod space;
 
-use space::searchable;
+use space::{has_others, searchable};
 
 /// Searches the schedule space of a problem, or the configurations of the user's own program.
 pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
@@ -39,13 +39,14 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 .join
                 .apply(&mut settings, &args.run.set, Job::Search)?;
             begin(args, &mut settings)?;
-            let problem = searchable(&mut settings)?;
-            warm_up(args, &mut settings, &problem);
             endpoint::prepare(&mut settings)?;
             evaluator::has_cores_of(&settings)?;
             check_results(args, &settings)?;
-            let output = claim(args)?;
+            // Before the words about what the search varies, which mean nothing for a program with typing errors.
             builds(args, &settings)?;
+            let problem = searchable(&mut settings)?;
+            warm_up(args, &mut settings, &problem);
+            let output = claim(args)?;
             run::check_services(&settings)?;
             let name = format!("{}{}", prefix(&problem), view::stamp());
             let text = toml::to_string(&settings)?;
@@ -294,8 +295,12 @@ fn builds(args: &Search, settings: &Settings) -> Result<()> {
         }) => {
             let file = file.display().to_string();
             let why = first_error(&detail, &file);
+            let or_else = match has_others(&evaluator.problem, settings) {
+                true => ", or leave --start out",
+                false => "",
+            };
             Err(usage(format!(
-                "{file} does not compile: {why}; correct it, or leave --start out"
+                "{file} does not compile: {why}; correct it{or_else}"
             )))
         }
         // The run tells of every other failure, as it does of all its programs.

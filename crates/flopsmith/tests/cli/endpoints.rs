@@ -337,6 +337,23 @@ fn a_refused_prompt_is_counted_and_a_refused_key_ends_the_evaluation() {
     assert_eq!(refusing.asked().len(), 1);
 }
 
+#[test]
+fn a_search_whose_endpoint_cannot_be_reached_ends_before_the_machine_is_measured() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    // A port on which nothing listens any more.
+    let url = ScriptedEndpoint::acts(Vec::new()).unwrap().url();
+    let mut command = quick_search(&runs);
+    let output = command.args(["--endpoint", &format!("{url}#m")]).output();
+    let output = output.unwrap();
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{told}");
+    let part = format!("the endpoint {url} cannot be reached");
+    assert!(told.contains(&part), "{told}");
+    assert!(!told.contains("measuring"), "{told}");
+    assert!(!runs.exists(), "no run was made");
+}
+
 /// The summary of a short search with this model, which succeeds, and its messages.
 fn searched(runs: &Path, model: &str, steps: u32) -> (Value, String) {
     let model = model.strip_prefix("endpoint:").unwrap();

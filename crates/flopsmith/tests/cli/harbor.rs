@@ -45,6 +45,12 @@ fn every_shipped_problem_is_a_task() {
     let stderr = String::from_utf8_lossy(&again.stderr);
     assert_eq!(again.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("exists already"), "{stderr}");
+    let unknown = export(&["--suite", "modul"]);
+    let stderr = String::from_utf8_lossy(&unknown.stderr);
+    assert_eq!(unknown.status.code(), Some(2), "{stderr}");
+    for part in ["there are all, modules, polybench", "mean `modules`?"] {
+        assert!(stderr.contains(part), "{part} in {stderr}");
+    }
 }
 
 /// Runs a script of a task with the real program.

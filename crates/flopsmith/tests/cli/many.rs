@@ -211,6 +211,13 @@ fn problems_and_suites_that_cannot_be_trained_on_are_refused_in_a_sentence() {
             ["there is no suite `polybenhc`", "did you mean `polybench`?"],
         ),
         (
+            vec![none.to_owned(), suite("modul")],
+            [
+                "all, modules, polybench, random",
+                "did you mean `modules`?",
+            ],
+        ),
+        (
             vec![
                 none.to_owned(),
                 suite("polybench"),

@@ -149,4 +149,11 @@ fn a_training_through_an_endpoint_is_checked_before_it_has_a_folder() {
         assert!(said.contains(part), "{more}: {said}");
         assert!(only_run(&runs).is_none(), "{more}");
     }
+    // The machine is not measured for a server that is not there.
+    let settings: Vec<&str> = base.iter().map(String::as_str).collect();
+    let output = train(&runs, &settings).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("127.0.0.1:1/v1 cannot be reached"), "{said}");
+    assert!(only_run(&runs).is_none(), "{said}");
 }

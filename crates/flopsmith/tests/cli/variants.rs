@@ -186,6 +186,9 @@ fn a_program_that_cannot_be_varied_is_refused_where_there_is_nothing_else() {
         assert!(!runs.exists());
     };
     refused(plain, &[], &["no affine loop nest", "nothing to vary"]);
+    // This search has no programs without it.
+    let broken = plain.replace("batch--;", "batch--");
+    refused(&broken, &[], &["does not compile", "error:", "correct it"]);
     let off = ["--set", "generator.start_share=0"];
     refused(SORT, &off, &["--start mine.c", "generator.start_share"]);
     let outside = ["--set", "generator.start_share=1.5"];

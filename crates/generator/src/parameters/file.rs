@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flopsmith_problem::{Language, nearest};
+use flopsmith_problem::{Language, meant};
 use serde_json::{Map, Value as Json};
 
 use super::expression::{self, Expression, Value, equal};
@@ -309,8 +309,8 @@ fn condition(
     };
     let text = string(text, &format!("the `Expression` of {place}"))?;
     let unknown = |name: &str| {
-        let near = nearest(name, names.iter().copied())
-            .map(|near| format!("; did you mean `{near}`?"))
+        let near = meant(name, names.iter().copied())
+            .map(|near| format!("; did you mean {near}?"))
             .unwrap_or_default();
         wrong(format!(
             "the condition `{text}` names `{name}`, which is no parameter{near}"

@@ -188,6 +188,10 @@ fn special_techniques_count_where_a_pool_names_them() {
         ("special = [\"simd\"]\n", "`simd` is among the `techniques`"),
         ("special = [\"dot\"]\n", "a technique of modules"),
         ("special = [\"fusoin\"]\n", "unknown technique `fusoin`"),
+        (
+            "special = [\"fussion\"]\n",
+            "did you mean `fission` or `fusion`?",
+        ),
     ] {
         let error = listing(line).unwrap_err();
         assert!(error.contains(said) && error.contains("line 1"), "{error}");
@@ -443,7 +447,9 @@ fn where_timed_calls_find_their_arrays_is_said_by_the_definition() {
 fn a_misspelt_name_gets_a_suggestion() {
     let roots = [shipped(".")];
     let error = Problem::find("dgem", &roots).unwrap_err().to_string();
-    assert!(error.contains("did you mean `dgemm`?"), "{error}");
+    // Both lack one letter.
+    let both = "did you mean `dgemm` or `dgemv`?";
+    assert!(error.contains(both), "{error}");
     assert!(
         Problem::find("../dgemm", &[shipped("dgemm")]).is_err(),
         "a name is no path out of the roots"

@@ -372,6 +372,25 @@ mod tests {
     }
 
     #[test]
+    fn a_share_above_the_roof_has_the_remark_of_bench() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = Summary {
+            best: Some(best(Measured::at(40.0))),
+            roofline: Some(Place {
+                intensity: Some(2.0),
+                roof_gflops: 20.0,
+                share: 2.0,
+                bound: Bound::Memory,
+                cached_in: Some("L2".into()),
+            }),
+            ..summarise("r", folder.path(), &Facts::default()).unwrap()
+        };
+        let said = summary.table().join("\n");
+        let line = "\n  200.0 % of the roof (memory; its data fit the L2 cache, so it may exceed this roof)\n";
+        assert!(said.contains(line), "{said}");
+    }
+
+    #[test]
     fn each_of_several_workloads_has_a_line_and_the_worst_is_named() {
         let measured = Measured::at(40.0);
         let outcome = first(0, "a", "simd", measured.verdict());

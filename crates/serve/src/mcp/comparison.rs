@@ -205,6 +205,23 @@ mod tests {
     }
 
     #[test]
+    fn a_share_above_the_roof_is_explained() {
+        let told = |roof: f64| {
+            let answers: Vec<_> = (0..2)
+                .map(|n| answer(n, Measured::at(20.0).verdict(), Purpose::Certify, "r"))
+                .collect();
+            let ranked = compared(&answers, Some(roof), BESIDE, None).unwrap();
+            ranked.programs[0].result.summary.clone()
+        };
+        let above = told(10.0);
+        assert!(
+            above.contains("200.0 % of the roof (data that fit a cache"),
+            "{above}"
+        );
+        assert!(!told(40.0).contains("cache"), "{}", told(40.0));
+    }
+
+    #[test]
     fn equal_programs_share_the_first_rank_in_words() {
         let ranked = of(Purpose::Certify, &[10.0, 10.001]);
         assert!(

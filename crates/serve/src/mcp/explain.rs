@@ -1,6 +1,6 @@
 //! The meanings of the reasons of results, and advice. Pure.
 
-use flopsmith_problem::{Problem, nearest};
+use flopsmith_problem::{Problem, meant};
 use flopsmith_protocol::{CandidateFault, InfrastructureCause, UnknownCause};
 
 use super::results::{Explained, Party, Permitted};
@@ -14,10 +14,10 @@ pub fn explain(reason: &str, problem: Option<&Problem>) -> Result<Explained, Str
     let Some((name, fault_of, (meaning, try_next))) = found else {
         let known: Vec<&str> = all().map(|(name, ..)| name).collect();
         // Comparing a name of megabytes would take long.
-        let near = (reason.len() <= 120).then(|| nearest(reason, known.iter().copied()));
+        let near = (reason.len() <= 120).then(|| meant(reason, known.iter().copied()));
         let near = near
             .flatten()
-            .map(|near| format!(" (did you mean `{near}`?)"));
+            .map(|near| format!(" (did you mean {near}?)"));
         return Err(format!(
             "there is no such reason{}; the field `reason` of a result has one of {}",
             near.unwrap_or_default(),

@@ -3,6 +3,7 @@
 use flopsmith_problem::Language;
 use flopsmith_protocol::{Interval, TechniqueSet};
 use flopsmith_run::digits::{between, four, share};
+use flopsmith_run::roofline::CACHED;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -150,6 +151,9 @@ fn summary(answer: &Answer, share_of_roof: Option<f64>, beside: &str) -> String 
     }
     if let Some(of_roof) = share_of_roof {
         words.push_str(&format!(", {} of the roof", share(of_roof)));
+        if of_roof > 1.0 {
+            words.push_str(&format!(" ({CACHED})"));
+        }
     }
     if answer.outcome == Outcome::Unconverged {
         words.push_str("; the measurement is less precise than asked for, so call the tool again before you rely on it");

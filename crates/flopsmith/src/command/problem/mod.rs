@@ -108,8 +108,8 @@ pub fn named(text: Option<&str>) -> Result<Option<TechniqueSet>> {
         text.parse::<TechniqueSet>().map_err(
             |e: flopsmith_protocol::technique::UnknownTechnique| {
                 let known = Technique::ALL.into_iter().map(Technique::name);
-                let near = flopsmith_problem::nearest(&e.0, known);
-                let near = near.map(|near| format!("\n  did you mean `{near}`?"));
+                let near = flopsmith_problem::meant(&e.0, known);
+                let near = near.map(|near| format!("\n  did you mean {near}?"));
                 usage(format!("{e}{}", near.unwrap_or_default()))
             },
         )

@@ -63,6 +63,11 @@ pub(super) fn searchable(settings: &mut Settings) -> Result<Problem> {
     Ok(problem)
 }
 
+/// True if the search of a kernel has programs without the user's own: schedules, or answers of a model.
+pub(super) fn has_others(problem: &Problem, settings: &Settings) -> bool {
+    !settings.generator.has_space() || Searching::of(problem, settings.seed).is_ok()
+}
+
 /// The line that says which part of the programs varies the user's own.
 fn parents(settings: &Settings, can_vary: bool) -> String {
     if !can_vary {

@@ -174,7 +174,12 @@ fn a_program_that_does_not_compile_is_named_with_the_first_error_before_a_run_is
     let name = file.to_str().unwrap();
     contains(
         ended.one_error(USAGE),
-        &[&format!("{name} does not compile: {name}:1:"), "error:"],
+        &[
+            &format!("{name} does not compile: {name}:1:"),
+            "error:",
+            "leave --start out",
+        ],
     );
+    assert!(!ended.err.contains("start   "), "{}", ended.err);
     assert!(!runs.exists(), "no run was made");
 }

@@ -5,12 +5,14 @@
     python3 scripts/bench/agent.py [--problems dgemm,dsyrk,stencil2d,polybench_gemver] [--seeds 1 2 3] [--evaluations 320] [--resume] [--output FILE.json]
 
 For each seed and problem both searches run, one after the other; which one is first alternates from problem to problem and from seed to seed. None of them
-knows of earlier ones, and the budget is so long that only the number of programs ends them. Then one `flopsmith bench --purpose certify` judges both best programs side by side. A problem is searched and
-judged at its first workload.
+knows of earlier ones, and the budget is so long that only the number of programs ends them. Searches end after whole steps, of 32 programs and, with the agent, of 16:
+of 300 programs the search tries 320, and the agent 304. Both try the same number if it is a multiple of 32. Then one `flopsmith bench --purpose certify` judges both
+best programs side by side. A problem is searched and judged at its first workload.
 
 A problem's figure is the geometric mean over its seeds of how many times as fast the agent's program is, with the 95 % interval by Student's t over the seeds; a
-single seed has the interval of its measurement. Asked is that each figure reaches 1; a wide interval does not help. If the interval of a figure contains 1, the
-table says that intervals overlap: these seeds do not tell the sides apart. Equal programs have the ratio 1 without a measurement.
+single seed has the interval of its measurement. A figure is `met` if the upper end of this interval is at least 1, so the seeds do not show that the agent is slower,
+and `ahead` if the lower end is above 1; else it is `missed`. A verdict quotes the interval, because a wide one is met easily, and says if the figure itself is below 1.
+Equal programs have the ratio 1 without a measurement.
 
 The script writes --output (JSON, with all sources) and prints a table in Markdown. Run nothing else on the machine. With --resume, finished searches of as many
 programs are kept, and pairs whose programs have not changed are not judged again.
@@ -33,8 +35,9 @@ from tuners import read, say, write  # noqa: E402
 
 SEARCH, AGENT = "search", "agent"
 PROBLEMS = "dgemm,dsyrk,stencil2d,polybench_gemver"
-# Programs of a step of the search; of the agent half as many. A search ends after a whole step, so both try the same number only if it is a multiple.
-STEP = 32
+# Programs of a step of each side. `--evaluations` of `flopsmith search` is rounded up to whole steps.
+STEPS = {SEARCH: 32, AGENT: 16}
+STEP = max(STEPS.values())
 # Far longer than any search of some hundred programs. The limit adds the measurements before and after it.
 BUDGET_HOURS, LIMIT = 12, 13 * 3600
 JUDGING = 3600
@@ -45,6 +48,20 @@ ASKED = 1.0
 def order(number):
     """The sides in turns."""
     return (SEARCH, AGENT) if number % 2 == 0 else (AGENT, SEARCH)
+
+
+def tried(evaluations):
+    """The number of programs that each side tries."""
+    return {side: math.ceil(evaluations / step) * step for side, step in STEPS.items()}
+
+
+def rounding(evaluations):
+    """A sentence about the whole steps of the sides, if they try another number of programs than asked."""
+    programs = tried(evaluations)
+    if set(programs.values()) == {evaluations}:
+        return None
+    return (f"Steps are whole: of {evaluations} programs the search tries {programs[SEARCH]} in steps of {STEPS[SEARCH]}, "
+            f"and the agent {programs[AGENT]} in steps of {STEPS[AGENT]}.")
 
 
 def workload(case):
@@ -142,9 +159,9 @@ def one_pair(options, case, seed, number, earlier):
     if lost:
         say(f"{case.key}, seed {seed}: {'; '.join(lost)}")
         return {"state": "failed", "reason": "; ".join(lost), "searches": made}
-    if len({one["programs"] for one in made.values()}) > 1:
-        tried = ", ".join(f"{side} {one['programs']}" for side, one in made.items())
-        say(f"{case.key}, seed {seed}: the searches tried different numbers of programs: {tried}")
+    if {side: one["programs"] for side, one in made.items()} != tried(options.evaluations):
+        numbers = ", ".join(f"{side} {one['programs']}" for side, one in made.items())
+        say(f"{case.key}, seed {seed}: the searches judged other numbers of programs than their steps have: {numbers}")
     fingerprint = digest(made, options.purpose)
     if options.resume and earlier.get("state") == "judged" and earlier.get("digest") == fingerprint:
         return earlier | {"searches": made}
@@ -155,15 +172,20 @@ def one_pair(options, case, seed, number, earlier):
 
 
 def over(pairs):
-    """The figure of a problem: ratio, interval, whether the ratio reaches what is asked, and whether the interval leaves open which side is faster; None without a
-    judged pair."""
+    """The figure of a problem: ratio, interval, the verdict by the interval, whether the ratio itself reaches what is asked, and whether the interval leaves open
+    which side is faster; None without a judged pair."""
     judged = [pair for pair in pairs if pair["state"] == "judged"]
     if not judged:
         return None
     ratio, low, high = (math.exp(end) if end is not None else None for end in interval([math.log(pair["ratio"]) for pair in judged]))
     if low is None:
         low, high = judged[0]["interval"]
-    return {"ratio": ratio, "interval": [low, high], "seeds": len(judged), "reaches": ratio >= ASKED, "overlap": low < 1.0 < high}
+    return {"ratio": ratio, "interval": [low, high], "seeds": len(judged), "verdict": by_interval(low, high), "reaches": ratio >= ASKED, "overlap": low < 1.0 < high}
+
+
+def by_interval(low, high):
+    """The verdict on a figure with this interval. Equal programs have the interval of 1 alone and are not ahead."""
+    return "ahead" if low > ASKED else "met" if high >= ASKED else "missed"
 
 
 def summary(results):
@@ -174,6 +196,7 @@ def summary(results):
     if len(ratios) > 1:
         found["interval"] = [math.exp(end) for end in interval([math.log(ratio) for ratio in ratios])[1:]]
     found["all_reach"] = all(of and of["reaches"] for of in problems.values())
+    found["all_met"] = all(of and of["verdict"] != "missed" for of in problems.values())
     return found
 
 
@@ -186,17 +209,19 @@ def cell(pair):
 
 
 def verdict(of):
-    """Whether a figure reaches what is asked, in words."""
+    """The verdict on a figure in words, with the interval that decides it."""
     if not of:
-        return "no"
-    return ("yes" if of["reaches"] else "no") + (", intervals overlap" if of["overlap"] else "")
+        return "not judged"
+    low, high = of["interval"]
+    below = ", the figure itself is below 1" if of["verdict"] == "met" and not of["reaches"] else ""
+    return f"{of['verdict']} [{low:.3f}, {high:.3f}]{below}"
 
 
 def table(results):
     """The lines of a table in Markdown, the mean, and what is missing with its reason."""
     found = summary(results)
     seeds = sorted({seed for pairs in results.values() for seed in pairs}, key=int)
-    yield "| problem | " + " | ".join(f"seed {seed}" for seed in seeds) + " | agent by search [95 %] | reaches 1 |"
+    yield "| problem | " + " | ".join(f"seed {seed}" for seed in seeds) + " | agent by search [95 %] | verdict |"
     yield "|---" * (len(seeds) + 3) + "|"
     for key, pairs in results.items():
         of = found["problems"][key]
@@ -228,7 +253,7 @@ def arguments(given=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", default=PROBLEMS, help=f"names, with commas (default: {PROBLEMS})")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--evaluations", type=int, default=10 * STEP, help=f"programs of each search, a multiple of {STEP} (default: {10 * STEP})")
+    parser.add_argument("--evaluations", type=int, default=10 * STEP, help=f"programs of each search, rounded up to whole steps (default: {10 * STEP})")
     parser.add_argument("--resume", action="store_true", help="keep finished searches and judgements of the last run")
     parser.add_argument("--purpose", choices=["certify", "rank"], default="certify", help="of the judgement (default: certify)")
     parser.add_argument("--wait", default="2m", help="how long each judgement waits for a quiet machine (default: 2m)")
@@ -236,9 +261,8 @@ def arguments(given=None):
     parser.add_argument("--work", type=Path, default=ROOT / "target/agent", help="folder for runs, programs and unfinished results")
     parser.add_argument("--output", type=Path, default=ROOT / "docs/results/agent.json")
     options = parser.parse_args(given)
-    if options.evaluations < STEP or options.evaluations % STEP:
-        more = max(1, math.ceil(options.evaluations / STEP)) * STEP
-        parser.error(f"--evaluations must be a multiple of {STEP}, because searches end after whole steps, of {STEP} and {STEP // 2} programs; try {more}")
+    if options.evaluations < 1:
+        parser.error("--evaluations must be at least 1")
     if len(set(options.seeds)) < len(options.seeds) or min(options.seeds) < 0:
         parser.error("--seeds must be different numbers from 0")
     return options
@@ -253,16 +277,19 @@ def main():
         cases = chosen(listed(options.flopsmith), [name for name in options.problems.split(",") if name])
     except ValueError as wrong:
         sys.exit(str(wrong))
+    whole = rounding(options.evaluations)
+    if whole:
+        say(whole)
     results = kept_cases(read(options.output), options) if options.resume else {}
     for turn, seed in enumerate(options.seeds):
         for number, case in enumerate(cases, turn):
             say(f"{case.key} ({words(case.params)}), seed {seed}")
             pairs = results.setdefault(case.key, {"params": case.params, "pairs": {}})["pairs"]
             pairs[str(seed)] = one_pair(options, case, seed, number, pairs.get(str(seed), {}))
-            whole = {"cpu": cpu_model(), "revision": revision(), "evaluations": options.evaluations, "purpose": options.purpose,
-                     "summary": summary(pairs_of(results)), "cases": results}
-            write(options.output, whole)
-    print("\n".join(table(pairs_of(results))))
+            told = {"cpu": cpu_model(), "revision": revision(), "evaluations": options.evaluations, "programs": tried(options.evaluations), "purpose": options.purpose,
+                    "summary": summary(pairs_of(results)), "cases": results}
+            write(options.output, told)
+    print("\n".join([*table(pairs_of(results)), *([whole] if whole else [])]))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from unittest import mock
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import agent  # noqa: E402
-from agent import AGENT, SEARCH, arguments, compared, digest, is_kept, judgement, kept_cases, one_pair, order, over, pairs_of, search, summary, table, verdict  # noqa: E402
+from agent import (AGENT, SEARCH, arguments, by_interval, compared, digest, is_kept, judgement, kept_cases, one_pair, order, over, pairs_of, rounding, search,  # noqa: E402
+                   summary, table, tried, verdict)
 from peers.cases import ROOT, Case  # noqa: E402
 from peers.tools import Missing  # noqa: E402
 from rust_style import run as run_all  # noqa: E402
@@ -43,20 +44,25 @@ def both_searches_have_the_same_options(_):
     assert "--workload" not in search(options(), case(several=False), AGENT, 7, Path("best.c"), Path("runs"))
 
 
-def numbers_that_give_unequal_searches_are_refused(_):
+def wrong_numbers_are_refused(_):
     assert options(Path("x"), "--evaluations", "64").evaluations == 64
-    for wrong in (["--evaluations", "300"], ["--evaluations", "0"], ["--seeds", "1", "1"], ["--seeds", "-1"]):
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
+    for wrong in (["--evaluations", "0"], ["--evaluations", "-32"], ["--seeds", "1", "1"], ["--seeds", "-1"]):
+        with contextlib.redirect_stderr(io.StringIO()):
             try:
                 arguments(wrong)
             except SystemExit as ended:
                 assert ended.code == 2
             else:
                 raise AssertionError(wrong)
-    with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.suppress(SystemExit):
-        arguments(["--evaluations", "300"])
-    assert "try 320" in said.getvalue(), said.getvalue()
+
+
+def steps_are_whole(_):
+    assert options(Path("x"), "--evaluations", "300").evaluations == 300
+    # As the unit tests of `flopsmith search` have it: ten steps of 32, and 19 of 16.
+    assert tried(300) == {SEARCH: 320, AGENT: 304} and tried(320) == {SEARCH: 320, AGENT: 320} and tried(1) == {SEARCH: 32, AGENT: 16}
+    words = rounding(300)
+    assert all(part in words for part in ("of 300 programs", "tries 320 in steps of 32", "304 in steps of 16")), words
+    assert rounding(320) is None and "of 16 programs the search tries 32" in rounding(16)
 
 
 def the_ratio_is_that_of_the_agent_whichever_is_first(_):
@@ -98,28 +104,31 @@ def intervals_are_over_seeds(_):
     assert over([{"state": "failed", "reason": "x"}]) is None
 
 
-def a_wide_interval_does_not_reach_what_is_asked(_):
+def the_interval_decides_and_is_quoted(_):
+    assert [by_interval(low, high) for low, high in ((0.9, 0.999), (0.9, 1.0), (1.0, 1.1), (1.001, 1.1), (1.0, 1.0))] == ["missed", "met", "met", "ahead", "met"]
     # One seed has the interval of its measurement.
     slower = over([pair(0.995, 0.01), {"state": "failed", "reason": "x"}])
-    assert slower["interval"][1] > 1 and not slower["reaches"] and verdict(slower) == "no, intervals overlap", slower
+    assert slower["interval"][1] > 1 and not slower["reaches"] and verdict(slower) == "met [0.985, 1.005], the figure itself is below 1", slower
     scattered = over([pair(0.5), pair(0.9), pair(1.2)])
-    assert scattered["interval"][1] > 1 and not scattered["reaches"] and verdict(scattered) == "no, intervals overlap", scattered
+    assert scattered["interval"][1] > 1 and not scattered["reaches"] and verdict(scattered).endswith("the figure itself is below 1"), scattered
     unsure, apart, worse = over([pair(1.005, 0.01)]), over([pair(1.02, 0.01)]), over([pair(0.98, 0.01)])
-    assert (verdict(unsure), verdict(apart), verdict(worse)) == ("yes, intervals overlap", "yes", "no"), (unsure, apart, worse)
+    assert (verdict(unsure), verdict(apart), verdict(worse)) == ("met [0.995, 1.015]", "ahead [1.010, 1.030]", "missed [0.970, 0.990]"), (unsure, apart, worse)
     equal = {"state": "judged", "ratio": 1.0, "interval": [1.0, 1.0], "equal": True}
-    assert verdict(over([equal])) == verdict(over([equal, equal])) == "yes" and verdict(None) == "no"
-    text = "\n".join(table({"dgemm": {"1": pair(0.995, 0.01)}}))
-    assert "| no, intervals overlap |" in text, text
+    assert verdict(over([equal])) == verdict(over([equal, equal])) == "met [1.000, 1.000]" and verdict(None) == "not judged"
+    results = {"dgemm": {"1": pair(0.995, 0.01)}}
+    text = "\n".join(table(results))
+    assert "| met [0.985, 1.005], the figure itself is below 1 |" in text, text
+    assert summary(results)["all_met"] and not summary(results)["all_reach"] and not summary({"dgemm": {"1": pair(0.98, 0.01)}})["all_met"]
 
 
 def a_problem_without_a_pair_is_named_and_reaches_nothing(_):
     results = {"dgemm at n=256": {"1": pair(1.0), "2": pair(4.0), "10": pair(2.0, equal=True)}, "dsyrk at small": {"1": {"state": "failed", "reason": "no gcc"}}}
     found = summary(results)
     assert math.isclose(found["geometric_mean"], 2.0) and found["interval"] is None, found
-    assert not found["all_reach"] and summary({"a": {"1": pair(1.0)}, "b": {"1": pair(1.0)}})["all_reach"]
+    assert not found["all_reach"] and not found["all_met"] and summary({"a": {"1": pair(1.0)}, "b": {"1": pair(1.0)}})["all_reach"]
     text = "\n".join(table(results))
     assert "| problem | seed 1 | seed 2 | seed 10 |" in text and "2.000 [1.980, 2.020] equal" in text, text
-    assert "| dsyrk at small | failed |  |  |  | no |" in text, text
+    assert "| dsyrk at small | failed |  |  |  | not judged |" in text, text
     assert "over 1 problems" in text and "- dsyrk at small, seed 1: no gcc" in text, text
     nothing = {"a": {"1": {"state": "failed", "reason": "x"}}}
     assert summary(nothing)["geometric_mean"] is None and "geometric mean" not in "\n".join(table(nothing))
@@ -195,8 +204,8 @@ def only_alike_results_are_kept(folder):
 
 
 if __name__ == "__main__":
-    tests = (both_searches_have_the_same_options, numbers_that_give_unequal_searches_are_refused, the_ratio_is_that_of_the_agent_whichever_is_first,
+    tests = (both_searches_have_the_same_options, wrong_numbers_are_refused, steps_are_whole, the_ratio_is_that_of_the_agent_whichever_is_first,
              a_judgement_without_a_ratio_has_its_reason, intervals_are_over_seeds,
-             a_wide_interval_does_not_reach_what_is_asked, a_problem_without_a_pair_is_named_and_reaches_nothing,
+             the_interval_decides_and_is_quoted, a_problem_without_a_pair_is_named_and_reaches_nothing,
              finished_parts_are_kept, a_failed_search_is_told_and_repeated, only_alike_results_are_kept)
     sys.exit(run_all("agent", tests))

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Tests of model_serve.py that need no build: a service of its own that answers at once."""
+"""Tests of model_serve.py that need no build: services of its own that answer at once."""
 import http.server
 import json
+import socket
 import sys
 import threading
+import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from model_serve import code, judged, rate, summary, table, verdicts, written  # noqa: E402
+from model_serve import TEMPLATE, batch, code, decoded, encoded, exchanged, generation, judged, of_batches, shorter, summary, table, verdicts, with_template, written  # noqa: E402
 from rust_style import run as run_all  # noqa: E402
 
 ROUNDS = [{"serve": 20, "sampler": 25, "other": 5}, {"serve": 90, "sampler": 60, "other": 10}, {"serve": 30, "sampler": 30, "other": 10}]
@@ -73,9 +75,10 @@ def all_tokens_of_all_requests_count(_):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"127.0.0.1:{server.server_address[1]}"
     try:
-        assert rate(address, "/v1/completions", [{"max_tokens": n} for n in (5, 7, 9)]) > 0
+        rate, tokens = batch(address, "/v1/completions", [{"max_tokens": n} for n in (5, 7, 9)])
+        assert rate > 0 and tokens == 21, (rate, tokens)
         try:
-            rate(address, "/v1/completions", [{"max_tokens": n} for n in (5, 0)])
+            batch(address, "/v1/completions", [{"max_tokens": n} for n in (5, 0)])
         except SystemExit as ended:
             assert "1 of 2 requests failed" in str(ended), ended
         else:
@@ -85,6 +88,78 @@ def all_tokens_of_all_requests_count(_):
         server.server_close()
 
 
+def the_clock_begins_after_all_connections_and_ends_with_the_last_byte(_):
+    """A server that accepts all connections before it reads, and closes them late."""
+    reply = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+
+        def serve():
+            accepted = [listener.accept()[0] for _ in range(3)]
+            for one in accepted:
+                one.recv(1 << 16)
+            for one in accepted[1:]:
+                # In two pieces.
+                one.sendall(reply[:9])
+                one.sendall(reply[9:])
+            time.sleep(1)
+            for one in accepted:
+                one.close()
+
+        server = threading.Thread(target=serve)
+        server.start()
+        seconds, answers = exchanged(address, [encoded(address, "/v1/chat", {"row": row}) for row in range(3)])
+        server.join()
+    assert [bytes(answer) for answer in answers] == [b"", reply, reply] and seconds < 1, (seconds, answers)
+    assert decoded(reply, "/v1/chat") == {}
+    for wrong in (b"", reply[:-1], reply.replace(b"200", b"422")):
+        try:
+            decoded(wrong, "/v1/chat")
+        except Exception:
+            continue
+        raise AssertionError(wrong)
+
+
+def a_request_asks_for_the_end_of_its_connection(_):
+    head, _, body = encoded("127.0.0.1:8000", "/v1/completions", {"prompt": "ü"}).partition(b"\r\n\r\n")
+    lines = head.decode().split("\r\n")
+    assert lines[0] == "POST /v1/completions HTTP/1.1" and "Host: 127.0.0.1:8000" in lines and "Connection: close" in lines, lines
+    assert json.loads(body) == {"prompt": "ü"} and f"Content-Length: {len(body)}" in lines, lines
+
+
+def a_figure_is_the_median_of_the_batches(_):
+    of = of_batches([(30, 90), (10, 100), (20, 100)], 300)
+    assert of == {"rate": 20, "batches": [30, 10, 20], "written": 290, "asked": 300}, of
+    full = of_batches([(5, 300)], 300)
+    assert list(shorter([{"serve": full, "other": of}, {"serve": full, "other": full}])) == ["other wrote 590 of 600 tokens; its figure is the rate of those that it wrote"]
+
+
+def a_request_asks_for_all_tokens_from_the_whole_distribution(_):
+    of = generation({"eos_token_id": 0, "pad_token_id": None}, {"eos_token_id": [0, 7]}, 256)
+    assert (of["min_new_tokens"], of["max_new_tokens"], of["do_sample"], of["top_k"], of["eos_token_id"]) == (256, 256, True, 0, [0, 7]), of
+    assert "pad_token_id" not in of and generation({"eos_token_id": 2}, {}, 1)["eos_token_id"] == 2
+
+
+def a_model_without_a_chat_template_gets_a_plain_one(folder):
+    model = folder / "plain"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    (model / "tokenizer_config.json").write_text('{"eos_token": "<end>"}')
+    for name in ("first", "second", "third"):
+        (folder / name).mkdir()
+    place = with_template(model, folder / "first")
+    assert json.loads((place / "tokenizer_config.json").read_text()) == {"eos_token": "<end>", "chat_template": TEMPLATE}
+    # The model's own file is as before.
+    assert json.loads((model / "tokenizer_config.json").read_text()) == {"eos_token": "<end>"} and (place / "config.json").read_text() == "{}"
+    (model / "chat_template.jinja").write_text("own")
+    assert "chat_template" not in json.loads((with_template(model, folder / "second") / "tokenizer_config.json").read_text())
+    (model / "chat_template.jinja").unlink()
+    (model / "tokenizer_config.json").unlink()
+    assert json.loads((with_template(model, folder / "third") / "tokenizer_config.json").read_text()) == {"chat_template": TEMPLATE}
+
+
 if __name__ == "__main__":
-    tests = (ratios_are_those_of_rounds, both_ratios_are_judged, a_side_that_was_left_out_is_not_judged, an_answer_without_a_count_is_an_error, all_tokens_of_all_requests_count)
+    tests = (ratios_are_those_of_rounds, both_ratios_are_judged, a_side_that_was_left_out_is_not_judged, an_answer_without_a_count_is_an_error, all_tokens_of_all_requests_count,
+             the_clock_begins_after_all_connections_and_ends_with_the_last_byte, a_request_asks_for_the_end_of_its_connection, a_figure_is_the_median_of_the_batches,
+             a_request_asks_for_all_tokens_from_the_whole_distribution, a_model_without_a_chat_template_gets_a_plain_one)
     sys.exit(run_all("model_serve", tests))

@@ -2,7 +2,7 @@
 """Compares the reward of 64 programs by `flopsmith serve` with `flopsmith bench` and with a plain script, in turns.
 
     make build
-    python3 scripts/bench/service.py [--programs 64] [--clients 8] [--rounds 3] [--purpose rank] [--connections 1000] [--output FILE.json]
+    python3 scripts/bench/service.py [--programs 64] [--clients 8] [--rounds 3] [--purpose rank] [--connections 1000] [--restart 200] [--output FILE.json]
 
 The programs are matrix multiplications in plain C (those of ranking.py), timed at n = 256. Each round draws fresh ones: a random number in each is part of
 its code, and each service has an empty folder, so nothing is known from before. A round has three sides in turns:
@@ -17,22 +17,28 @@ than one before it; the service does not.
 
 The overhead of a request is its time for the client, less the time that the service counts for its evaluation (/metrics). It is taken of the requests
 one after the other, because others wait in the queue. With --connections the first request is repeated, with other numbers, while so many idle connections are
-open. The service closes a connection that is idle for 30 s; the script opens it again.
+open. The service closes a connection that is idle for 30 s; the script opens it again, and has some connections more than asked, so that as many are open all
+the time. It counts the open ones by /metrics every second, and asks for /v1/health on each at the end.
 
-Prints one JSON object, and a row for the table of docs/results/README.md.
+After the rounds, a service at a fixed port gets one fresh program of each of --restart clients at once, for the purpose `screen`, each with an
+`Idempotency-Key`. After a quarter of the answers the script kills the service (SIGKILL) and starts it again at the same port, on the same folder. Each client then
+repeats its request, also for an answer that it has. A client without an answer of the second process is lost. A program is evaluated twice if both
+processes together evaluated more programs than there are (/metrics of both, the first one's at the kill). --restart 0 leaves this part out, --rounds 0 the
+others.
+
+Prints one JSON object, a row for each table of docs/results/README.md, and whether each target is met. Ends with code 1 if one is missed.
 """
 import argparse
 import collections
 import contextlib
 import http.client
 import json
+import math
 import os
 import queue
 import random
 import resource
-import selectors
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
@@ -44,6 +50,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from against_torch import ROOT, cpu_model  # noqa: E402
+from crowds import Clients, Crowd, Least, crossed, fixed_port, kept_answers, spare  # noqa: E402
 from learning import revision  # noqa: E402
 from ranking import programs as drawn  # noqa: E402
 
@@ -60,8 +67,11 @@ ANSWER, STOP, PLAIN = 3600, 120, 120
 MOST_CONNECTIONS = 2000
 # Files that the service and this script have open beside the connections.
 OTHER_FILES = 500
-# Seconds over which the idle connections are opened, so that the service does not close all of them in one moment.
-SPREAD = 20.0
+# Connections beside the idle ones, while others are counted: that of the count, and that of the request.
+OWN = 2
+# Seconds until the service has accepted the idle connections, and until it answers after a restart.
+ACCEPTED, RESTARTED = 10, 1800
+EVALUATIONS = "flopsmith_serve_evaluations_total"
 # Variables that change neither what is measured nor where the service keeps it.
 KEPT = ("FLOPSMITH_ALLOW_WEAKER_JAIL", "FLOPSMITH_PROBLEMS")
 
@@ -122,6 +132,13 @@ def lots(count, alone, crowd, seed, number):
     return found
 
 
+def restart_lot(count, seed):
+    """The programs of the clients through a restart."""
+    kinds = drawn(min(count, 64), seed)
+    numbers = random.Random(f"{seed} restart").sample(range(1, 2**31), count)
+    return [(f"{kinds[i % len(kinds)][0]}_{i}", numbered(kinds[i % len(kinds)][1], number)) for i, number in enumerate(numbers)]
+
+
 def environment():
     """This process' variables without those that would change the options of Flopsmith."""
     return {name: value for name, value in os.environ.items() if name in KEPT or not name.startswith("FLOPSMITH_")}
@@ -141,11 +158,11 @@ def evaluated_seconds(text):
     return metric(text, "flopsmith_serve_evaluation_seconds_total")
 
 
-def exchange(address, method, path, body=None):
+def exchange(address, method, path, body=None, headers=()):
     """The body of the answer to one request on a connection of its own. Raises ValueError with the service's words if it refuses."""
     connection = http.client.HTTPConnection(address, timeout=ANSWER)
     try:
-        connection.request(method, path, body, {"Content-Type": "application/json", "Accept": "application/json"} if body else {})
+        connection.request(method, path, body, {"Content-Type": "application/json", "Accept": "application/json", **dict(headers)} if body else {})
         response = connection.getresponse()
         text = response.read().decode(errors="replace")
         if response.status != 200:
@@ -233,74 +250,38 @@ def files_allowed(needed, soft, hard):
     """The soft limit of open files for so many. Raises ValueError if the hard limit is below."""
     unlimited = resource.RLIM_INFINITY
     if hard != unlimited and hard < needed:
-        raise ValueError(f"--connections needs {needed} open files, and the limit is {hard}: raise it with `ulimit -Hn {needed}` as root, or ask for fewer connections")
+        raise ValueError(f"--connections and --restart need {needed} open files, and the limit is {hard}: raise it with `ulimit -Hn {needed}` as root, or ask for fewer")
     return soft if soft == unlimited else max(soft, needed)
 
 
-class Crowd:
-    """Idle connections, as many all the time."""
+class Running:
+    """A process of the service, and its address."""
 
-    def __init__(self, address, number, spread=SPREAD):
-        host, port = address.rsplit(":", 1)
-        self.place = (host, int(port))
-        self.number, self.spread = number, spread
-        self.reopened, self.failed = 0, None
-        self.selector = selectors.DefaultSelector()
-        self.stopping = threading.Event()
-        self.keeper = threading.Thread(target=self.keep, daemon=True)
+    def __init__(self, process):
+        self.process, self.address, self.is_killed = process, "", False
 
-    def __enter__(self):
-        try:
-            for _ in range(self.number):
-                self.open()
-                time.sleep(self.spread / self.number)
-        except BaseException:
-            self.close()
-            raise
-        self.keeper.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopping.set()
-        self.keeper.join()
-        self.close()
-
-    def open(self):
-        self.selector.register(socket.create_connection(self.place, 10), selectors.EVENT_READ)
-
-    def keep(self):
-        """Opens again what the service closes: nothing else arrives on an idle connection."""
-        while not self.stopping.is_set():
-            for key, _ in self.selector.select(0.2):
-                self.selector.unregister(key.fileobj)
-                key.fileobj.close()
-                try:
-                    self.open()
-                except OSError as error:
-                    self.failed = error
-                    return
-                self.reopened += 1
-
-    def close(self):
-        for key in list((self.selector.get_map() or {}).values()):
-            key.fileobj.close()
-        self.selector.close()
+    def kill(self):
+        """Ends the process at once, by SIGKILL."""
+        self.is_killed = True
+        self.process.kill()
+        self.process.wait()
 
 
 @contextlib.contextmanager
-def serving(options, folder):
-    """The address of a service with an empty folder. It ends with the block."""
-    command = [str(options.flopsmith), "serve", "--listen", "127.0.0.1:0", "--folder", str(folder), "--wait", options.wait]
+def serving(options, folder, port=0):
+    """A service on a folder. It ends with the block."""
+    command = [str(options.flopsmith), "serve", "--listen", f"127.0.0.1:{port}", "--folder", str(folder), "--wait", options.wait]
     with tempfile.TemporaryFile("w+") as log:
         service = subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=log, text=True)
+        running = Running(service)
         try:
-            address = urllib.parse.urlsplit(service.stdout.readline().strip()).netloc
-            if not address:
+            running.address = urllib.parse.urlsplit(service.stdout.readline().strip()).netloc
+            if not running.address:
                 service.wait(STOP)
                 raise ValueError(f"{' '.join(command)} did not start")
-            yield address
+            yield running
         finally:
-            if service.poll() is not None:
+            if service.poll() is not None and not running.is_killed:
                 log.seek(0)
                 say(f"the service ended with {service.returncode}:\n{log.read()[-3000:]}")
             service.terminate()
@@ -323,7 +304,8 @@ def part(seconds, evaluation, answers):
 
 def by_service(options, lot, folder):
     begun = time.monotonic()
-    with serving(options, folder) as address:
+    with serving(options, folder) as running:
+        address = running.address
         ask(address, lot["first"], options.purpose)
         found = {"start_seconds": time.monotonic() - begun}
         (seconds, batch), evaluation = counted(address, lambda: ask(address, lot["batch"], options.purpose))
@@ -334,26 +316,63 @@ def by_service(options, lot, folder):
         found["alone"] = {"overhead_ms": overheads, "outcomes": outcomes(alone)}
         answers = batch + clients + alone
         if options.connections:
-            say(f"opening {options.connections} idle connections")
-            with Crowd(address, options.connections) as crowd:
-                is_open = crowded(address, options.connections)
-                (seconds, again), evaluation = counted(address, lambda: ask(address, lot["crowd"], options.purpose))
-                is_open = min(is_open, crowded(address, options.connections))
-            if crowd.failed:
-                raise ValueError(f"an idle connection could not be opened again: {crowd.failed}")
-            found["crowd"] = part(seconds, evaluation, again) | {"connections": is_open, "reopened": crowd.reopened}
+            found["crowd"], again = beside_a_crowd(options, address, lot["crowd"])
             answers += again
         # More than one if the service measured its reference again meanwhile, which takes seconds.
         found["references"] = len({answer["reference"]["id"] for answer in answers if answer["reference"]})
         return found
 
 
-def crowded(address, number):
-    """The number of open connections by the service. Raises ValueError if more than some that are being opened again are missing."""
-    is_open = int(metric(scrape(address), "flopsmith_serve_connections"))
-    if is_open < 0.95 * number:
-        raise ValueError(f"only {is_open} of {number} idle connections are open")
-    return is_open
+def held(address):
+    """The number of idle connections that are open by the service; one too few while no other request is under way."""
+    return int(metric(scrape(address), "flopsmith_serve_connections")) - OWN
+
+
+def beside_a_crowd(options, address, lot):
+    """The figures of a request beside idle connections, and its answers."""
+    total = options.connections + spare(options.connections)
+    say(f"opening {total} idle connections")
+    with Crowd(address, total) as crowd:
+        deadline = time.monotonic() + ACCEPTED
+        while held(address) < options.connections and time.monotonic() < deadline:
+            time.sleep(0.1)
+        with Least(lambda: held(address)) as least:
+            (seconds, answers), evaluation = counted(address, lambda: ask(address, lot, options.purpose))
+        healthy = crowd.healthy()
+    failed = crowd.failed or least.failed
+    if failed:
+        raise ValueError(f"the idle connections could not be held or counted: {failed}")
+    held_told = {"wanted": options.connections, "opened": total, "connections": least.number, "reopened": crowd.reopened, "healthy": healthy}
+    return part(seconds, evaluation, answers) | held_told, answers
+
+
+def answer_by_key(address, name, source, purpose="screen"):
+    """The answer to a request for one program by a key of its own."""
+    answers = json.loads(exchange(address, "POST", "/v1/evaluate", asked([(name, source)], purpose), {"Idempotency-Key": name}))
+    if not isinstance(answers, list) or len(answers) != 1:
+        raise ValueError(f"the service did not answer one program: {json.dumps(answers)[:500]}")
+    return answers[0]
+
+
+def through_a_restart(options, folder):
+    """The counts of clients whose service is killed after a quarter of the answers, and started again."""
+    lot, port = restart_lot(options.restart, options.seed), fixed_port()
+    address = f"127.0.0.1:{port}"
+    clients = Clients(lot, lambda name, source: answer_by_key(address, name, source), RESTARTED)
+    with serving(options, folder, port) as first:
+        clients.start()
+        clients.wait_for(math.ceil(options.restart / 4))
+        evaluated = int(metric(scrape(address), EVALUATIONS))
+        first.kill()
+    # An evaluation that ended between the count and the kill left its answer in the folder.
+    evaluated = max(evaluated, kept_answers(folder))
+    begun = time.monotonic()
+    with serving(options, folder, port):
+        say(f"started again after {evaluated} evaluations")
+        clients.go_on()
+        seconds = time.monotonic() - begun
+        again = int(metric(scrape(address), EVALUATIONS))
+    return crossed([name for name, _ in lot], clients.before, clients.after, clients.lost, [evaluated, again]) | {"seconds_after_kill": seconds}
 
 
 def bench_times(lines, begun, ended):
@@ -424,9 +443,39 @@ def figures(rounds):
         found["crowd_seconds"] = median(lambda s, b, p: s["crowd"]["seconds"])
         found["crowd_over_batch"] = median(lambda s, b, p: s["crowd"]["seconds"] / s["batch"]["seconds"])
         found["crowd_over_bench"] = median(lambda s, b, p: s["crowd"]["seconds"] / b["seconds"])
+        crowds = [r["service"]["crowd"] for r in rounds]
+        found["crowd"] = {name: crowds[0][name] for name in ("wanted", "opened")} | {name: min(crowd[name] for crowd in crowds) for name in ("connections", "healthy")}
+        found["crowd"]["reopened"] = sum(crowd["reopened"] for crowd in crowds)
     ratios = [found[name] for name in ("batch_over_bench", "clients_over_bench", "crowd_over_bench") if name in found]
-    found["asked"] = {"ratio": ASKED_RATIO, "ratio_met": max(ratios) <= ASKED_RATIO, "overhead_ms": ASKED_MS, "overhead_met": found["request_overhead_ms"] <= ASKED_MS}
+    found["asked"] = {"ratio": ASKED_RATIO, "worst_ratio": max(ratios), "ratio_met": max(ratios) <= ASKED_RATIO,
+                      "overhead_ms": ASKED_MS, "overhead_met": found["request_overhead_ms"] <= ASKED_MS}
     return found
+
+
+def targets(summary, restart, failed=None):
+    """Each target with what was measured, and whether it is met. Parts that were left out have none."""
+    if summary:
+        of = summary["asked"]
+        yield f"at most {of['ratio']} times the time of `bench`; measured {of['worst_ratio']:.2f} times", of["ratio_met"]
+        yield f"a request adds at most {of['overhead_ms']:g} ms at the median; measured {summary['request_overhead_ms']:.2f} ms", of["overhead_met"]
+        if "crowd" in summary:
+            crowd = summary["crowd"]
+            yield f"{crowd['wanted']:,} idle connections are held; at least {crowd['connections']:,} were open", crowd["connections"] >= crowd["wanted"]
+            yield f"all of {crowd['opened']:,} idle connections are answered at the end; {crowd['healthy']:,} were", crowd["healthy"] == crowd["opened"]
+    if restart:
+        whole = restart["answers"] == restart["clients"] and restart["lost"] == 0
+        yield f"{restart['clients']} answers and none lost through a restart; {restart['answers']} answers, {restart['lost']} lost", whole
+    if failed:
+        yield failed, False
+
+
+def verdicts(judged):
+    return [f"{'met' if is_met else 'MISSED'}: {words}" for words, is_met in judged]
+
+
+def code(judged):
+    """The exit code: 1 if a target is missed."""
+    return int(not all(is_met for _, is_met in judged))
 
 
 def unmeasured(rounds):
@@ -445,13 +494,25 @@ def row(told):
     of, shape = told["summary"], told["shape"]
     crowd = ""
     if "crowd_seconds" in of:
-        crowd = f"; with {shape['connections']:,} idle connections {of['crowd_seconds']:.1f} s, {of['crowd_over_batch']:.2f} times"
+        idle = of["crowd"]
+        crowd = (f"; beside at least {idle['connections']:,} open idle connections (asked: {idle['wanted']:,}; {idle['reopened']:,} opened again; {idle['healthy']:,} of "
+                 f"{idle['opened']:,} answered at the end) {of['crowd_seconds']:.1f} s, {of['crowd_over_batch']:.2f} times")
     words = (f"one request {of['batch_seconds']:.1f} s, {shape['clients']} clients {of['clients_seconds']:.1f} s, `bench` {of['bench_seconds']:.1f} s: "
              f"{of['batch_over_bench']:.2f} and {of['clients_over_bench']:.2f} times (asked: at most {ASKED_RATIO}), {of['batch_over_bench_with_starts']:.2f} with the starts of both; "
              f"plain script {of['plain_seconds']:.1f} s: {of['batch_over_plain']:.2f} times; "
              f"a request adds {of['request_overhead_ms']:.2f} ms at the median (asked: at most {ASKED_MS:g}){crowd}")
     command = "python3 scripts/bench/service.py" + (f" --connections {shape['connections']}" if shape["connections"] else "")
     return f"| the reward of {shape['programs']} fresh programs by the service, purpose `{shape['purpose']}`, {shape['rounds']} rounds in turns | `{command}` | {told['cpu']} | {words} |"
+
+
+def restart_row(told):
+    """The row of the clients through a restart."""
+    of = told["restart"]
+    words = (f"{of['answers']} answers, {of['wrong_ids']} with the id of another program, {of['lost']} lost (asked: {of['clients']} answers, 0 lost); "
+             f"{of['before_kill']} came before the kill, and {of['changed']} of these changed; "
+             f"{of['evaluated'][0]} and {of['evaluated'][1]} programs evaluated by the two processes, {of['evaluated_twice']} of them twice")
+    command = f"python3 scripts/bench/service.py --restart {of['clients']}"
+    return f"| {of['clients']} clients through a SIGKILL of the service after a quarter of the answers | `{command}` | {told['cpu']} | {words} |"
 
 
 def whole_number(least, most):
@@ -469,15 +530,21 @@ def arguments(given=None):
     parser.add_argument("--programs", type=whole_number(1, 79), default=64, help="programs of a request (default: 64)")
     parser.add_argument("--clients", type=whole_number(1, 256), default=8, help="clients that send single requests at once (default: 8)")
     parser.add_argument("--alone", type=whole_number(1, 1000), default=32, help="single requests one after the other (default: 32)")
-    parser.add_argument("--rounds", type=whole_number(1, 100), default=3)
+    parser.add_argument("--rounds", type=whole_number(0, 100), default=3, help="rounds of the three sides; 0 leaves them out (default: 3)")
     # A certification of 64 programs takes half an hour.
     parser.add_argument("--purpose", choices=["screen", "rank"], default="rank", help="of service and bench (default: rank)")
     parser.add_argument("--plain-seconds", type=float, default=0.1, help="how long the plain script calls each program (default: 0.1)")
     parser.add_argument("--connections", type=whole_number(0, MOST_CONNECTIONS), default=0, help="idle connections during a repetition of the first request")
+    parser.add_argument("--restart", type=whole_number(0, 1000), default=200, help="clients whose service is killed and started again; 0 leaves them out (default: 200)")
     parser.add_argument("--wait", default="0", help="how long service and bench wait for a quiet machine (default: 0)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, help="write all results as JSON to this file")
-    return parser.parse_args(given)
+    options = parser.parse_args(given)
+    if not options.rounds and not options.restart:
+        parser.error("--rounds 0 and --restart 0 leave nothing to measure")
+    if not options.rounds and options.connections:
+        parser.error("--connections needs a round")
+    return options
 
 
 def main():
@@ -485,14 +552,14 @@ def main():
     if not options.flopsmith.is_file():
         sys.exit(f"{options.flopsmith} not found; build it: make build")
     options.flopsmith = options.flopsmith.resolve()
-    if not shutil.which("gcc"):
+    if options.rounds and not shutil.which("gcc"):
         sys.exit("gcc not found; the plain script needs it (Debian: apt-get install gcc)")
     work = {"service": by_service, "bench": by_bench, "plain": by_plain}
-    rounds = []
+    rounds, restart, failed = [], None, None
     try:
-        if options.connections:
-            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (files_allowed(options.connections + OTHER_FILES, soft, hard), hard))
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        needed = max(options.connections + spare(options.connections) if options.connections else 0, options.restart) + OTHER_FILES
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files_allowed(needed, soft, hard), hard))
         for number in range(options.rounds):
             lot = lots(options.programs, options.alone, options.connections > 0, options.seed, number)
             turn = number % len(SIDES)
@@ -504,17 +571,31 @@ def main():
             rounds.append({side: found[side] for side in SIDES})
     except (OSError, ValueError, http.client.HTTPException) as error:
         sys.exit(f"the measurement ended early: {error}")
-    shape = {name: getattr(options, name) for name in ("programs", "clients", "alone", "rounds", "purpose", "plain_seconds", "connections", "wait", "seed")}
-    told = {"cpu": cpu_model(), "cores": len(os.sched_getaffinity(0)), "revision": revision(), "shape": shape, "summary": figures(rounds), "unmeasured": unmeasured(rounds)}
+    if options.restart:
+        say(f"{options.restart} clients through a restart")
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                restart = through_a_restart(options, Path(folder))
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            # The rounds are measured, and are told.
+            failed = f"the restart ended early: {error}"
+    shape = {name: getattr(options, name) for name in ("programs", "clients", "alone", "rounds", "purpose", "plain_seconds", "connections", "restart", "wait", "seed")}
+    told = {"cpu": cpu_model(), "cores": len(os.sched_getaffinity(0)), "revision": revision(), "shape": shape, "summary": figures(rounds) if rounds else None,
+            "unmeasured": unmeasured(rounds), "restart": restart, "restart_failed": failed}
+    judged = list(targets(told["summary"], restart, failed))
+    told["targets"] = [{"target": words, "met": is_met} for words, is_met in judged]
     for side, lost in told["unmeasured"].items():
         say(f"{lost} programs of {side} have no time, so its figures are too good")
     if any(one["service"]["references"] > 1 for one in rounds):
         say("the service measured its reference again during a round, so its time is too long")
+    if restart and restart["why_lost"]:
+        say(f"lost through the restart: {'; '.join(restart['why_lost'])}")
     if options.output:
         options.output.write_text(json.dumps(told | {"rounds": rounds}, indent=1) + "\n")
     print(json.dumps(told))
-    print(row(told))
+    print("\n".join(([row(told)] if rounds else []) + ([restart_row(told)] if restart else []) + verdicts(judged)))
+    return code(judged)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,7 +3,8 @@
 //! `sample_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--threads 2] [--prompts 64] [--rows 256] [--cache-mib MIB] [--dtype float32] [--device cpu]`
 //!
 //! Every row runs to its full length. `--prompts` is the number of distinct prompts in the batch, `--rows` the largest
-//! number of rows in flight. Prints one JSON object; the figure is the best of `--steps` after a warm-up step.
+//! number of rows in flight. Prints one JSON object; `sample_tokens_per_s` is the best of `--steps` after a warm-up step, and
+//! `median_tokens_per_s` their median.
 //! `peak_memory_mib` is the peak memory of sampling: it includes the model, but not the memory that only building the
 //! model took. `tokens_per_cpu_s` counts the processor time of all threads, which other programs disturb less.
 
@@ -94,7 +95,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The memory for building the model does not count for sampling.
     std::fs::write("/proc/self/clear_refs", "5")?;
     let (mut best, mut least) = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..=get("steps") {
+    let mut seconds = Vec::new();
+    for step in 0..=get("steps") {
         let (begun, before) = (Instant::now(), cpu_seconds()?);
         let answers = sample_stream(
             &model,
@@ -106,18 +108,32 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if answers.iter().any(|a| a.tokens.len() != tokens) {
             return Err("a row ended early".into());
         }
-        best = best.min(begun.elapsed().as_secs_f64());
+        let wall = begun.elapsed().as_secs_f64();
+        best = best.min(wall);
+        // The first step warms up.
+        if step > 0 {
+            seconds.push(wall);
+        }
         least = least.min(cpu_seconds()? - before);
     }
+    let middle = median(seconds).unwrap_or(best);
     println!(
         "{}",
         serde_json::json!({
             "parameters": model.parameter_count(), "batch": batch, "prompt": prompt, "tokens": tokens,
             "threads": get("threads"), "dtype": dtype, "peak_memory_mib": peak()?, "sample_tokens_per_s": ((batch * tokens) as f64 / best).round(),
-            "tokens_per_cpu_s": ((batch * tokens) as f64 / least).round(),
+            "median_tokens_per_s": ((batch * tokens) as f64 / middle).round(), "tokens_per_cpu_s": ((batch * tokens) as f64 / least).round(),
         })
     );
     Ok(())
+}
+
+/// The median of some numbers; none of no number.
+fn median(mut numbers: Vec<f64>) -> Option<f64> {
+    numbers.sort_by(f64::total_cmp);
+    let upper = numbers.get(numbers.len() / 2)?;
+    let lower = numbers.get((numbers.len() - 1) / 2)?;
+    Some((lower + upper) / 2.0)
 }
 
 /// Peak memory of this process since the last reset, in MiB.

@@ -565,7 +565,7 @@ pub enum Problem {
     ///
     /// Each file of KernelBench gives a folder with problem.toml and the file itself as reference.py. Files are read and
     /// never executed; those that give no problem are named with the reason. Exit codes: 0 there are problems, 1 no file
-    /// gave one, 2 wrong usage, 3 Python with PyTorch is missing.
+    /// gave one, 2 wrong usage, 3 Python 3.9 or newer is missing.
     Import(flopsmith_bench::modules::Import),
     /// List the problems that Flopsmith finds
     List {

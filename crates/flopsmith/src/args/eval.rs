@@ -53,7 +53,7 @@ pub struct Eval {
     /// Evaluate on this problem, by name or folder; may be repeated.
     #[arg(long, value_name = "PROBLEM", required_unless_present = "suite")]
     pub problem: Vec<String>,
-    /// Evaluate on all problems of this suite; `all` stands for every problem.
+    /// Evaluate on all problems of this suite; `all` stands for every kernel, and `modules` for every module.
     #[arg(long, conflicts_with = "problem")]
     pub suite: Option<String>,
     /// The workloads, which each problem must have.

@@ -34,9 +34,10 @@ pub struct Settings {
     /// `evaluate_tasks` is rounded up.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
-    /// Train on all problems of this suite (`flopsmith problem list`), or with `all` on every problem, except those of
-    /// `hold_out`. A run keeps the problems that the suite has when the run begins. `random` is a stream: each task of a
-    /// training step has a fresh random loop nest, and both evaluations have the same `evaluate_tasks` other ones.
+    /// Train on all problems of this suite (`flopsmith problem list`), except those of `hold_out`. `all` stands for every
+    /// kernel, and `modules` for every module. A run keeps the problems that the suite has when the run begins. `random` is
+    /// a stream: each task of a training step has a fresh random loop nest, and both evaluations have the same
+    /// `evaluate_tasks` other ones.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub suite: String,
     /// Number of tasks of each training step that have a fresh random loop nest each, as those of `suite = "random"`,

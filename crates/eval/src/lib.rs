@@ -277,10 +277,17 @@ fn policy_answers(
     _: &mut Folder,
     _: &tokio_util::sync::CancellationToken,
 ) -> Result<bool> {
-    Err(usage(format!(
-        "{} is a model's folder, and this Flopsmith is built without libtorch; use a build with it (`make build`), or evaluate ready samples",
-        model.name
-    )))
+    Err(usage(without_libtorch(&model.name)))
+}
+
+/// The refusal of a model's folder in a build without libtorch.
+#[cfg(any(test, not(feature = "torch")))]
+fn without_libtorch(name: &str) -> String {
+    format!(
+        "{name} is a model's folder, and this Flopsmith is built without libtorch; use a build with it (`make build`), or evaluate a file of ready samples, a model behind an endpoint (`{}URL#MODEL`) or `{}`",
+        model::ENDPOINT,
+        model::SCHEDULES
+    )
 }
 
 /// Why no prompt states a problem, for each problem; none for one that a prompt states, and where no model reads prompts.
@@ -366,4 +373,23 @@ fn config(order: &Order, given: &[Vec<Answer>]) -> Result<Config> {
         sanitize: order.sanitize,
         compiler: order.compiler.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_libtorch;
+
+    #[test]
+    fn a_build_without_libtorch_names_all_that_it_evaluates() {
+        let said = without_libtorch("models/starter");
+        for part in [
+            "models/starter is a model's folder",
+            "`make build`",
+            "ready samples",
+            "`endpoint:URL#MODEL`",
+            "`schedule`",
+        ] {
+            assert!(said.contains(part), "{part} in {said}");
+        }
+    }
 }

@@ -26,9 +26,9 @@ use flopsmith_machine::environment::Watched;
 use flopsmith_machine::{Cores, openblas, pinning};
 use flopsmith_measure::time::counters;
 use flopsmith_measure::verify::soundness::{self, Examined};
-use flopsmith_measure::{Calibration, Listener, Purpose, Sanitizers, Timer, Verifier};
+use flopsmith_measure::{Calibration, Listener, Purpose, Sanitizers, Timer, Verifier, needs};
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{CandidateFault, Failure, Technique, TechniqueSet};
+use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, Technique, TechniqueSet};
 use flopsmith_sandbox::Sandbox;
 
 use draws::Draws;
@@ -84,12 +84,12 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    /// Finds the compiler, and checks that the problem's definition is consistent. Candidates run in `sandbox`;
-    /// `harness` calls them.
+    /// Finds the compiler, and checks that the problem's definition is consistent and that its programs can have the
+    /// processor time here that verification grants them. Candidates run in `sandbox`; `harness` calls them.
     ///
     /// # Errors
     /// [`Error::Input`] if `compiler` is no compiler or the definition is not sound; [`Error::Stage`] if the compiler
-    /// is not installed or does not work.
+    /// is not installed or does not work, or if a hard limit of this process is too low.
     pub fn new(
         problem: Arc<Problem>,
         compiler: &str,
@@ -114,6 +114,11 @@ impl Evaluator {
                 problem.id,
                 mistakes.join("; ")
             )));
+        }
+        // The check of the jail, `needs::stages`, covers one timed size.
+        if problem.timed_sizes().len() > 1 {
+            needs::verification(&sandbox, &problem)
+                .map_err(|error| Failure::ours(InfrastructureCause::Jail, &error))?;
         }
         let toolchain = Toolchain::detect(Some(compiler), &problem)?;
         let stage = Arc::new(Compiler::new(Arc::clone(&sandbox), toolchain.clone()));

@@ -333,9 +333,9 @@ pub struct Search {
     pub workloads: Workloads,
     /// Time for the search, e.g. 10m, 1h30m, 90s (a bare number is seconds); 5m when left out. With --resume it is the
     /// search's new budget. The search measures the machine before it begins and the fastest programs once more after
-    /// it ends. These measurements take another minute or two, longer while they wait for a quiet machine (--wait); the
-    /// search prints their time first. Below 2m the steps are smaller, and two programs are measured once more instead of
-    /// four.
+    /// it ends. These measurements take half a minute to three minutes more, and longer while they wait for a quiet machine
+    /// (--wait); the search prints their time first. Below 2m the steps are smaller, and two programs are measured once
+    /// more instead of four.
     #[arg(long, env = "FLOPSMITH_BUDGET", allow_negative_numbers = true)]
     pub budget: Option<String>,
     /// Stop after this many programs; 0 is no limit. Not with --resume.
@@ -375,8 +375,8 @@ pub struct Search {
     /// of the archive. With --endpoint the model is told the result of each program and writes the next one. Not with --resume.
     #[arg(long, conflicts_with = "parameters")]
     pub agent: bool,
-    /// Permit techniques stage by stage, as training does: none at first, then one at a time, and all in the end. The stages
-    /// end by shares of the budget. Not with --resume.
+    /// Permit techniques stage by stage, as training does: none at first, then one, two and three at a time, and all in the
+    /// end. The stages end by shares of the budget. Not with --resume.
     #[arg(long)]
     pub staged: bool,
     /// Do not begin with the schedules of the fastest programs of earlier searches for the same loops. Without it, a search
@@ -565,7 +565,7 @@ pub enum Problem {
     ///
     /// Each file of KernelBench gives a folder with problem.toml and the file itself as reference.py. Files are read and
     /// never executed; those that give no problem are named with the reason. Exit codes: 0 there are problems, 1 no file
-    /// gave one, 2 wrong usage, 3 Python with PyTorch is missing.
+    /// gave one, 2 wrong usage, 3 Python 3.9 or newer is missing.
     Import(flopsmith_bench::modules::Import),
     /// List the problems that Flopsmith finds
     List {

@@ -52,7 +52,8 @@ fn opened(allow_weaker: bool) -> Result<Sandbox, Error> {
         allow_weaker,
         bwrap: None,
     })?;
-    // The needs of one thread. Programs with more threads are checked when they start.
+    // The needs of one thread and one timed size. Those of more sizes are checked with the problem, and programs with more
+    // threads when they start.
     needs::stages(&sandbox, 1)?;
     Ok(sandbox)
 }

@@ -175,7 +175,7 @@ pub fn problems() -> Result<Vec<Found>> {
     Ok(found)
 }
 
-/// The name of the suite that has every problem.
+/// The name of the suite that has every kernel.
 pub const EVERY: &str = "all";
 
 /// The problems of a suite, by name; [`EVERY`] stands for every kernel, and a folder of modules, such as `modules`, for

@@ -36,8 +36,8 @@ pub struct Evaluate {
     /// measurement, or the hypervisor takes more than a tenth of the timed cores. The timer times the baseline alone
     /// now and then, and continues once the baseline is as fast as before or steady on another level.
     pub quarantine: bool,
-    /// Longest wait of one session for a disturbed machine in all, seconds. After this time the timer times all the
-    /// same and says so in its log.
+    /// Longest wait for a disturbed machine, seconds. On one machine this limits the sum of a session's waits for a problem,
+    /// on a cluster each wait. After this time the timer times all the same and says so in its log.
     #[serde(deserialize_with = "not_negative")]
     pub quarantine_limit_seconds: f64,
     /// Certify this many of the fastest programs after the run, at ten to thirty seconds each, and report the best of

@@ -13,10 +13,11 @@ Examples:
   flopsmith worker --roles archive,generator,learner --nats nats://broker:4222 --store /shared/artifacts
   flopsmith train examples/dgemm.toml --cluster --nats nats://broker:4222 --store /shared/artifacts
 
-A worker takes work of all runs on the bus that ask for its machine class. Each run has one archive, one
-generator and one learner. A worker with these roles takes them for runs that leave them to nodes (`--cluster`,
-or the setting `hosted`). If several workers have a role, one holds it, and the others wait until that one is
-gone. After SIGTERM or Ctrl-C a worker finishes its current work and gives back the rest.";
+A worker takes work of all runs on the bus that ask for its machine class. It takes the roles archive, generator
+and learner for runs that leave them to nodes (`--cluster`, or the setting `hosted`). A run has one archive and
+one learner at a time: of several workers with such a role, one holds its lease, and the others wait until that
+one is gone. Several generators share the tasks of a run. After SIGTERM or Ctrl-C a worker finishes its current
+work and gives back the rest.";
 
 /// Arguments of `worker`.
 #[derive(Debug, ClapArgs)]

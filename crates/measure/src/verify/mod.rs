@@ -50,8 +50,13 @@ const RENEW_EVERY: u32 = 64;
 const DEAR_BYTES: usize = 1 << 20;
 /// One in this many renewals of such a case takes place.
 const DEAR_ONE_IN: u32 = 8;
-/// Processor time a candidate may use for all its cases.
+/// Processor time a candidate may use for all its cases, for each timed size.
 pub(crate) const CPU_LIMIT: Duration = Duration::from_secs(60);
+
+/// Processor time a candidate of a problem with so many timed sizes may use: each size has its calls in one process.
+pub(crate) fn cpu_limit(timed_sizes: usize) -> Duration {
+    CPU_LIMIT * timed_sizes as u32
+}
 
 /// The result of a passed verification.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -161,8 +166,7 @@ impl Verifier {
         // The process before is gone, and can no longer write; anything it wrote after it failed is overwritten.
         self.arena.reset();
         let entry = self.problem.entry.name.clone();
-        // The size of each workload has its calls in this process.
-        let limit = CPU_LIMIT * self.as_timed.len() as u32;
+        let limit = cpu_limit(self.as_timed.len());
         let mut process = self.start(object, &entry, &self.arena, Some(limit))?;
         let mut worst: f64 = 0.0;
         let mut calls = 0;

@@ -1,8 +1,9 @@
 //! Checks the jail that protects this machine from untrusted programs, and the limits of programs here.
 
 use flopsmith_measure::needs;
-use flopsmith_run::jail;
-use flopsmith_sandbox::Error;
+use flopsmith_problem::Problem;
+use flopsmith_run::{jail, paths};
+use flopsmith_sandbox::{Error, Sandbox};
 
 use super::{Findings, State};
 
@@ -41,6 +42,17 @@ pub(super) fn look(findings: &mut Findings) -> bool {
         let advice = less.advice();
         findings.add("limits", State::Advice, less.to_string(), Some(&advice));
     }
+    // Problems with fewer timed sizes still work.
+    if let Some((problem, error)) = unverifiable(&sandbox) {
+        let found = format!(
+            "programs for {}, which is timed at {} sizes, cannot be verified: {}",
+            problem.id,
+            problem.timed_sizes().len(),
+            jail::fact(&error)
+        );
+        let advice = error.advice();
+        findings.add("limits", State::Advice, found, advice.as_deref());
+    }
     // Without sanitizers runs still work, but miss faults that do not change a result.
     if let Err(error) = needs::sanitizers(&sandbox, 1) {
         let found = format!("no sanitizer can be used: {}", jail::fact(&error));
@@ -48,4 +60,14 @@ pub(super) fn look(findings: &mut Findings) -> bool {
         findings.add("limits", State::Advice, found, advice.as_deref());
     }
     true
+}
+
+/// The problem here with the most timed sizes, and the error if its programs cannot have the processor time of a
+/// verification.
+fn unverifiable(sandbox: &Sandbox) -> Option<(Problem, Error)> {
+    let found = paths::problems().ok()?.into_iter();
+    let problems = found.filter_map(|found| found.definition.ok());
+    let most = problems.max_by_key(|problem| problem.timed_sizes().len())?;
+    let error = needs::verification(sandbox, &most).err()?;
+    Some((most, error))
 }

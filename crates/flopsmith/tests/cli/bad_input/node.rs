@@ -48,11 +48,17 @@ impl Node<'_> {
 
     /// The result of `bench` on such a node with a program that does nothing.
     fn bench(&self) -> Ended {
+        self.bench_with(&[])
+    }
+
+    /// The same with these options.
+    fn bench_with(&self, options: &[&str]) -> Ended {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("program.c");
         fs::write(&file, IDLE).unwrap();
         let mut command = self.command(&["bench", file.to_str().unwrap()]);
         command.args(["--problem", "dgemm", "--purpose", "screen"]);
+        command.args(options);
         run(command)
     }
 
@@ -159,6 +165,31 @@ fn a_hard_limit_that_is_too_low_is_named_with_what_raises_it() {
     }
     let words = ["RLIMIT_STACK", "ulimit -Hs 65536"];
     limited("ulimit -s 4096;").refused_everywhere("limits", &words);
+}
+
+#[test]
+fn verification_at_several_sizes_needs_processor_time_for_each() {
+    let node = limited("ulimit -t 100;");
+    if !node.can_be_made() {
+        return;
+    }
+    // dgemm is timed at three sizes.
+    let words = ["RLIMIT_CPU", "100 s", "180 s", "ulimit -Ht 180"];
+    contains(node.bench().one_error(INFRASTRUCTURE), &words);
+    // The program computes nothing, and is refused for that.
+    let one_size = node.bench_with(&["--workload", "n=256"]);
+    assert_eq!(one_size.code, Some(1), "{}", one_size.said());
+    contains(&one_size.said(), &["wrong_result"]);
+    let (findings, code) = node.doctor();
+    assert_eq!(code, Some(0), "{findings:?}");
+    let is_of_verification = |finding: &&Value| {
+        let found = finding["found"].as_str().unwrap_or_default();
+        finding["what"] == "limits" && found.contains("cannot be verified")
+    };
+    let limits = findings.iter().find(is_of_verification).unwrap();
+    assert_eq!(limits["state"], "advice", "{limits}");
+    contains(limits["found"].as_str().unwrap(), &["RLIMIT_CPU", "100 s"]);
+    contains(limits["advice"].as_str().unwrap(), &["ulimit -Ht "]);
 }
 
 #[test]

@@ -238,7 +238,7 @@ impl Conversation {
             let mut lines = answer.lines().rev();
             lines.find_map(|line| line.trim().strip_prefix(word))
         };
-        if let Some(name) = last(READ) {
+        if let Some(name) = last(READ).filter(|_| !self.documents.is_empty()) {
             let document = self.documents.get(name.trim());
             return document.map(|text| Wanted::Read(cut(text, SHOWN))).ok_or_else(|| {
                 "there is no document of this name; `READ` one that is listed, or write a program".to_owned()
@@ -375,6 +375,8 @@ mod tests {
         }
         let alone = Conversation::new("Write f.".into(), Language::C, None, Arc::default());
         assert!(alone.read(change).unwrap_err().contains("a whole program"));
+        let error = alone.read("READ gemm.md").unwrap_err();
+        assert!(error.contains("has no program"), "{error}");
         for word in ["SEARCH", "READ"] {
             assert!(talk.prompt(1).contains(word));
             assert!(!alone.prompt(1).contains(word), "{word}");

@@ -43,6 +43,7 @@ mod rounds;
 pub mod runs;
 #[cfg(feature = "torch")]
 mod sample_filter;
+mod scale;
 pub mod skipped;
 pub mod source;
 pub mod stage_failure;

@@ -116,10 +116,16 @@ impl Context {
     /// its peak before it times anything. Later sessions and other nodes measure slightly different peaks; rewards use
     /// one peak of each problem for the whole run.
     pub async fn machine_peaks(&self) -> Result<Peaks, Error> {
+        let said = self.machine_facts().await?.into_iter();
+        Ok(Peaks::of(said, &self.host.machine_class))
+    }
+
+    /// All facts that the run's timing nodes have published about their machines, the earliest first.
+    pub(crate) async fn machine_facts(&self) -> Result<Vec<MachineFacts>, Error> {
         let subject = subjects::machine(&self.run);
         let mut log = self.host.bus.log::<MachineFacts>(&subject, 0).await?;
         let said = log.replay().await?.into_iter().map(|(_, facts)| facts);
-        Ok(Peaks::of(said, &self.host.machine_class))
+        Ok(said.collect())
     }
 
     /// The requests to the endpoint so far.

@@ -238,7 +238,7 @@ impl Conversation {
             let mut lines = answer.lines().rev();
             lines.find_map(|line| line.trim().strip_prefix(word))
         };
-        if let Some(name) = last(READ) {
+        if let Some(name) = last(READ).filter(|_| !self.documents.is_empty()) {
             let document = self.documents.get(name.trim());
             return document.map(|text| Wanted::Read(cut(text, SHOWN))).ok_or_else(|| {
                 "there is no document of this name; `READ` one that is listed, or write a program".to_owned()
@@ -327,6 +327,7 @@ mod tests {
 
     use super::*;
     use crate::population::Known;
+    use crate::results::tests::roofless;
     use crate::results::{evaluated, found};
 
     const PROGRAM: &str = "int a;\nint b;\n";
@@ -374,6 +375,8 @@ mod tests {
         }
         let alone = Conversation::new("Write f.".into(), Language::C, None, Arc::default());
         assert!(alone.read(change).unwrap_err().contains("a whole program"));
+        let error = alone.read("READ gemm.md").unwrap_err();
+        assert!(error.contains("has no program"), "{error}");
         for word in ["SEARCH", "READ"] {
             assert!(talk.prompt(1).contains(word));
             assert!(!alone.prompt(1).contains(word), "{word}");
@@ -427,11 +430,12 @@ mod tests {
             fault: CandidateFault::WrongResult,
             detail: "at n = 7```\u{1b}[0m".into(),
         };
-        talk.note("an answer", &evaluated(&wrong, "-int b;\n+int c;\n"));
+        let refused = evaluated(&wrong, "-int b;\n+int c;\n", &roofless());
+        talk.note("an answer", &refused);
         talk.measured("int slow;\n", 1.0);
         assert_eq!(talk.current().unwrap().source, PROGRAM);
         talk.measured("int fast;\n", 3.0);
-        talk.note("another", &evaluated(&measured(3.0), ""));
+        talk.note("another", &evaluated(&measured(3.0), "", &roofless()));
         let prompt = talk.prompt(2);
         for part in [
             "Write f.",
@@ -481,12 +485,12 @@ mod tests {
             island: 0,
             confirmed: None,
         };
-        assert!(found(&[&known], Language::C).contains(&block));
+        assert!(found(&[&known], Language::C, &roofless()).contains(&block));
         let wrong = Verdict::Rejected {
             fault: CandidateFault::WrongResult,
             detail: "```\n## Its result\n\nIt is right.".into(),
         };
-        let said = evaluated(&wrong, " ```\n+It is right.\n");
+        let said = evaluated(&wrong, " ```\n+It is right.\n", &roofless());
         for part in [
             "````\n```\n## Its result\n\nIt is right.\n````\n",
             "shown:\n````\n ```\n+It is right.\n````",
@@ -523,7 +527,7 @@ mod tests {
             fault: CandidateFault::WrongResult,
             detail: "x".repeat(SHOWN),
         };
-        let text = found(&[&known, &refused, &refused], Language::C);
+        let text = found(&[&known, &refused, &refused], Language::C, &roofless());
         let mut talk = conversation();
         talk.note("FIND simd", &text);
         assert!(talk.prompt(1).contains(text.trim()));

@@ -14,6 +14,8 @@ use std::fmt;
 use flopsmith_protocol::geometric;
 use serde::{Deserialize, Serialize};
 
+use crate::peak::Peak;
+
 /// The name of the [`Bandwidth`] level whose data no cache holds.
 pub const MEMORY: &str = "memory";
 
@@ -93,6 +95,33 @@ pub struct Roof<'a> {
     pub threads: u32,
     /// The measured bandwidths.
     pub measured: &'a Roofs,
+}
+
+/// The part of an [`Attestation`](crate::attest::Attestation) that describes the roofs.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Attested {
+    /// Number of threads that a program may use.
+    pub threads: u32,
+    /// The measured peak.
+    pub peak: Peak,
+    /// All measured roofs.
+    pub roofs: Roofs,
+}
+
+impl Attested {
+    /// Reads the JSON of an attestation. None if this part of it cannot be read.
+    pub fn read(attestation_json: &str) -> Option<Self> {
+        serde_json::from_str(attestation_json).ok()
+    }
+
+    /// The roofs of a program for whose elements this is the peak, 10⁹ operations a second.
+    pub fn roof(&self, peak_gflops: f64) -> Roof<'_> {
+        Roof {
+            peak_gflops,
+            threads: self.threads,
+            measured: &self.roofs,
+        }
+    }
 }
 
 /// The place of a program under the roofs.
@@ -382,6 +411,22 @@ mod tests {
         let all = roofs(20.0);
         let text = serde_json::to_string(&all).unwrap();
         assert_eq!(serde_json::from_str::<Roofs>(&text).unwrap(), all);
+    }
+
+    #[test]
+    fn an_attestation_has_the_roofs_of_its_threads() {
+        let attested = r#"{"threads": 2, "cpu_model": "any",
+            "peak": {"gflops": 25.0, "bandwidth_gb_s": 10.0, "vector_bits": 256, "threads": 2},
+            "roofs": {"compute": [], "integer": [], "bandwidth": [
+                {"level": "memory", "threads": 2, "gb_s": 10.0, "buffer_bytes": 65536, "holds_bytes": null}
+            ]}}"#;
+        let attested = Attested::read(attested).unwrap();
+        let memory = place(4000.0, 2000.0, 10.0, attested.roof(50.0)).unwrap();
+        assert_eq!((memory.roof_gflops, memory.share), (20.0, 0.5));
+        let single = place(8000.0, 1000.0, 10.0, attested.roof(50.0)).unwrap();
+        assert_eq!((single.roof_gflops, single.bound), (50.0, Bound::Compute));
+        assert_eq!(Attested::read("words"), None);
+        assert_eq!(Attested::read(r#"{"threads": 2}"#), None);
     }
 
     proptest! {

@@ -21,5 +21,6 @@ pub use sanitize::{Checked, Sanitizers};
 pub use time::{
     Calibration, Chain, Chains, Change, Limits, Listener, PADDINGS, Purpose, Quarantine,
     REFINED_USABLE_LOG_SE, Resolution, State, Step, Timed, Timer, USABLE_LOG_SE, Why, Work,
+    WorkloadRoof, workload_roofs,
 };
 pub use verify::{Report, Thoroughness, Verifier};

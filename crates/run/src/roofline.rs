@@ -3,12 +3,10 @@
 use std::path::Path;
 
 use flopsmith_config::Settings;
-use flopsmith_machine::peak::Peak;
-use flopsmith_machine::roofline::{self, Bound, Place, Roof, Roofs};
+use flopsmith_machine::roofline::{self, Attested, Bound, Place};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::MachineFacts;
 use flopsmith_report::{Bandwidth, Ceiling, Roofline, WorkloadRoof};
-use serde::Deserialize;
 
 use crate::digits::{four, share, significant};
 use crate::folder::CONFIG;
@@ -91,14 +89,6 @@ pub fn threads(machine: &MachineFacts) -> Option<u32> {
 /// A place in a short form.
 pub fn short(place: &Place) -> String {
     format!("{} {}", share(place.share), place.bound)
-}
-
-/// The part of an attestation that describes the roofs.
-#[derive(Deserialize)]
-struct Attested {
-    threads: u32,
-    peak: Peak,
-    roofs: Roofs,
 }
 
 /// The roofs of the machine that a run was timed on, for the report. `None` if the attestation cannot be read.
@@ -192,13 +182,8 @@ pub fn of_best(
 /// The place of a program that reaches `gflops` on a machine, where a call performs `flops` operations and moves
 /// `bytes` bytes.
 fn placed(machine: &MachineFacts, flops: f64, bytes: f64, gflops: f64) -> Option<(Place, u32)> {
-    let attested: Attested = serde_json::from_str(&machine.attestation_json).ok()?;
-    let measured = &attested.roofs;
-    let roof = Roof {
-        peak_gflops: machine.peak_gflops,
-        threads: attested.threads,
-        measured,
-    };
+    let attested = Attested::read(&machine.attestation_json)?;
+    let roof = attested.roof(machine.peak_gflops);
     let place = roofline::place(flops, bytes, gflops, roof)?;
     Some((place, attested.peak.vector_bits))
 }
@@ -224,14 +209,10 @@ const UNKNOWN: &[(f64, f64)] = &[(1.0, f64::NAN)];
 
 /// `calls`: operations and bytes of a call at each workload, if they are known.
 fn drawn(machine: &MachineFacts, calls: &[(f64, f64)]) -> Option<Roofline> {
-    let attested: Attested = serde_json::from_str(&machine.attestation_json).ok()?;
+    let attested = Attested::read(&machine.attestation_json)?;
     let measured = &attested.roofs;
     let (computed, lanes) = ceilings_of(&attested, machine.peak_gflops);
-    let roof = Roof {
-        peak_gflops: machine.peak_gflops,
-        threads: attested.threads,
-        measured,
-    };
+    let roof = attested.roof(machine.peak_gflops);
     let calls = match calls {
         [] => UNKNOWN,
         known => known,

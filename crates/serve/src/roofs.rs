@@ -1,7 +1,8 @@
 //! The roofs of a problem on this machine, by the roofline model (`flopsmith_machine::roofline`).
 
 use flopsmith_machine::attest::Attestation;
-use flopsmith_machine::roofline::{self, Place, Roof};
+use flopsmith_machine::roofline::{Place, Roof};
+use flopsmith_measure::workload_roofs;
 use flopsmith_problem::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,14 +73,8 @@ impl Roofs {
             threads: attestation.threads,
             measured,
         };
-        let stated = problem.workloads.iter().filter(|_| problem.states_work());
-        let names = stated.map(|workload| &workload.name);
-        let workloads = names.zip(problem.each()).filter_map(|(name, single)| {
-            let flops = single.work_flops(&single.timed);
-            let bytes = single.moved_bytes(&single.timed);
-            let place = roofline::place(flops, bytes, 0.0, roof)?;
-            Some(WorkloadRoof::of(name, flops, bytes, place))
-        });
+        let each = workload_roofs(problem, roof).into_iter();
+        let workloads = each.map(|at| WorkloadRoof::of(&at.workload, at.flops, at.bytes, at.place));
         let bandwidths = measured.bandwidth.iter().map(|found| Bandwidth {
             level: found.level.clone(),
             threads: found.threads,
@@ -123,7 +118,7 @@ impl WorkloadRoof {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use flopsmith_machine::roofline::Roofs as Measured;
+    use flopsmith_machine::roofline::{self, Roofs as Measured};
 
     use super::*;
 

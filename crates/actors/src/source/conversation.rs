@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use flopsmith_agent::Population;
+use flopsmith_agent::results::Scale;
 use flopsmith_bus::LogReader;
 use flopsmith_endpoint::{Amount, Client, Reason};
 use flopsmith_problem::Problem;
@@ -22,12 +23,13 @@ use crate::error::Error;
 use crate::journal::Journal;
 use crate::node::Context;
 use crate::role::recorder::files;
+use crate::scale::scale_of;
 
 mod board;
 mod explain;
 mod talk;
 
-use board::Board;
+use board::{Board, locked};
 pub use explain::{Explain, Explainer};
 use talk::Talk;
 
@@ -50,6 +52,8 @@ pub struct ConversingSource {
     explainer: Option<Arc<dyn Explain>>,
     books: Mutex<Books>,
     board: Board,
+    /// The scales of the problems, once they are known.
+    scales: Mutex<HashMap<ProblemId, Arc<Scale>>>,
     /// A permit for each request that the endpoint takes at the same time.
     permits: Semaphore,
     /// Samples that count as missing since an earlier session.
@@ -125,9 +129,28 @@ struct Table<'a> {
     explainer: Option<&'a Arc<dyn Explain>>,
     books: &'a Mutex<Books>,
     board: &'a Board,
+    scales: &'a Mutex<HashMap<ProblemId, Arc<Scale>>>,
     permits: &'a Semaphore,
     missing: &'a HashSet<CandidateId>,
     answers: &'a Answers,
+}
+
+impl Table<'_> {
+    /// The scale in which the speeds of a problem's programs are told. A node publishes its roofs before it times a program,
+    /// so before the first result there may be none.
+    async fn scale(&self, problem: &Problem) -> Result<Arc<Scale>, Error> {
+        let known = locked(self.scales).get(&problem.id).cloned();
+        if let Some(scale) = known {
+            return Ok(scale);
+        }
+        let facts = self.context.machine_facts().await?;
+        let class = &self.context.host.machine_class;
+        let scale = Arc::new(scale_of(problem, &facts, class));
+        if !scale.roofs.is_empty() || !problem.states_work() {
+            locked(self.scales).insert(problem.id.clone(), Arc::clone(&scale));
+        }
+        Ok(scale)
+    }
 }
 
 impl ConversingSource {
@@ -168,6 +191,7 @@ impl ConversingSource {
                 kept: kept.collect(),
             }),
             board: Board::default(),
+            scales: Mutex::default(),
             permits: Semaphore::new(at_once),
             missing: HashSet::new(),
             log: tokio::sync::Mutex::new(None),
@@ -238,6 +262,7 @@ impl Source for ConversingSource {
             explainer: self.explainer.as_ref(),
             books: &self.books,
             board: &self.board,
+            scales: &self.scales,
             permits: &self.permits,
             missing: &self.missing,
             answers,

@@ -327,7 +327,10 @@ mod tests {
         let misfit = change.replace("int b;", "int x;");
         for (none, why) in [
             (misfit.as_str(), "no line is `int x;`"),
+            // Outcomes carry no requests to the archive, which tells the results.
             ("FIND simd\n", "the answer has no program"),
+            ("READ gemm.md\n", "the answer has no program"),
+            ("REMARKS\n", "the answer has no program"),
         ] {
             let found = answer(&reading, &form, none);
             // The next turn is told the fault and the answer.

@@ -14,7 +14,7 @@ use flopsmith_protocol::{
     Candidate, Failure, InfrastructureCause, Outcome, Purpose, Task, Verdict, subjects,
 };
 use flopsmith_test_support::endpoint::{Act, ScriptedEndpoint};
-use flopsmith_test_support::{infrastructure, measured, outcome, run_id, wrong};
+use flopsmith_test_support::{Measured, infrastructure, machine, measured, outcome, run_id, wrong};
 
 use crate::endpoint::{asking, compiler};
 use crate::{Working, World, candidate, soon, start, task};
@@ -131,6 +131,44 @@ async fn each_result_is_told_before_the_next_program_is_written() {
     assert_eq!(&turns[..3], wanted);
     assert_eq!(lines[2]["difference"], "-int x0;\n+int x1;\n");
     assert!(lines[2]["prompt"].as_str().unwrap().contains("int x0;"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_speed_is_told_with_its_share_of_the_roof_at_each_workload() {
+    let world = World::new().await;
+    let server = ScriptedEndpoint::start(|asked| match asked.number {
+        0 => program("int x0;"),
+        _ => program("int x1;"),
+    });
+    let server = server.unwrap();
+    let context = world.context(conversing(&server));
+    let working = generator(&context);
+    let mut candidates = compiler(&world).await;
+    ask(&world, 0, 2).await;
+    // As a timer does before it measures a program.
+    let attested = r#"{"threads": 1,
+        "peak": {"gflops": 50.0, "bandwidth_gb_s": 1.0, "vector_bits": 512, "threads": 1},
+        "roofs": {"compute": [], "integer": [], "bandwidth": [
+            {"level": "memory", "threads": 1, "gb_s": 1.0, "buffer_bytes": 65536, "holds_bytes": null}
+        ]}}"#;
+    let subject = subjects::machine(&run_id());
+    let facts = machine(attested);
+    world.bus.publish(&subject, &facts).await.unwrap();
+    let workloads = [("n=256", 0.5), ("n=512", 1.0), ("n=1024", 2.0)];
+    let measurement = Measured::at(2.0).over(&workloads);
+    let verdict = Verdict::Measured { measurement };
+    decide(&world, &mut candidates, "int x0;", verdict).await;
+    decide(&world, &mut candidates, "int x1;", wrong()).await;
+    candidates.close();
+    working.end().await.unwrap();
+    let asked = server.asked();
+    for part in [
+        "2.000 GFLOPS: 2.000 times as fast as the plain reference. At `n=256`",
+        "At `n=256` it reaches 4.7 % of the roof of 21.333 GFLOPS, which memory sets.",
+        "At `n=1024` it reaches 8.0 % of the roof of 50.000 GFLOPS, which arithmetic sets.",
+    ] {
+        assert!(asked[1].body.contains(part), "{part}: {}", asked[1].body);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

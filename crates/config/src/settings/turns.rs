@@ -13,8 +13,8 @@ pub enum TurnPrompt {
     #[default]
     Brief,
     /// As in `search --agent`: the fastest program of the conversation, and each result with its diagnostics, its share of the
-    /// machine's peak and the differences from the program that was shown. An answer is a whole program or SEARCH/REPLACE
-    /// blocks that change the shown one. Needs `generator.prompt = "full"`.
+    /// roof at each workload and the differences from the program that was shown. An answer is a whole program or
+    /// SEARCH/REPLACE blocks that change the shown one. Needs `generator.prompt = "full"`.
     Agent,
 }
 

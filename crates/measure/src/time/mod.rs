@@ -38,6 +38,7 @@ mod steps;
 mod timer;
 mod tolerance;
 mod workload;
+mod workload_roofs;
 
 use std::time::Duration;
 
@@ -53,6 +54,7 @@ pub use reference::{Chain, Chains, REFINED_USABLE_LOG_SE, USABLE_LOG_SE};
 pub use resolution::Resolution;
 pub use steps::{Listener, Step, Work};
 pub use timer::Timer;
+pub use workload_roofs::{WorkloadRoof, workload_roofs};
 
 /// Processor time that one candidate may use.
 pub(crate) const CPU_LIMIT: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use flopsmith_agent::edit;
-use flopsmith_agent::results::evaluated;
+use flopsmith_agent::results::{Scale, evaluated};
 use flopsmith_archive::Sqd;
 use flopsmith_archive::mix::{apportion, score};
 use flopsmith_config::TurnPrompt;
@@ -19,6 +19,7 @@ use tracing::Instrument;
 use super::{Archive, Saved, Working};
 use crate::error::Error;
 use crate::rounds::{Rounds, goes_on};
+use crate::scale::scale_of;
 use crate::stream;
 use crate::trace::task_span;
 
@@ -127,12 +128,16 @@ impl Archive {
                     self.refresh(work, step, purpose, round)?;
                     self.plan(work, step, purpose, round)?
                 }
-                _ => next_turns(
-                    work.arrived.values(),
-                    &work.saved.tasks,
-                    round,
-                    settings.turns.prompt,
-                ),
+                _ => {
+                    let scales = self.scales(work).await?;
+                    next_turns(
+                        work.arrived.values(),
+                        &work.saved.tasks,
+                        round,
+                        settings.turns.prompt,
+                        &scales,
+                    )
+                }
             };
             tracing::info!(
                 step,
@@ -148,6 +153,30 @@ impl Archive {
             work.last_news = self.news();
         }
         Ok(true)
+    }
+
+    /// The scales in which the speeds of the current step are told; none with brief prompts. A node publishes its roofs before
+    /// it times a program.
+    async fn scales(&self, work: &Working) -> Result<BTreeMap<ProblemId, Scale>, Error> {
+        let settings = &self.context.settings;
+        let mut scales = BTreeMap::new();
+        if settings.turns.prompt == TurnPrompt::Brief {
+            return Ok(scales);
+        }
+        let facts = self.context.machine_facts().await?;
+        let class = &self.context.host.machine_class;
+        for outcome in work.arrived.values() {
+            let id = &outcome.candidate.problem;
+            if scales.contains_key(id) {
+                continue;
+            }
+            let scale = match self.context.of(id) {
+                Some(of) => scale_of(&of.problem, &facts, class),
+                None => scale_of(&stream::problem(settings, id)?, &facts, class),
+            };
+            scales.insert(id.clone(), scale);
+        }
+        Ok(scales)
     }
 
     /// Saves the state and makes it the one to continue from. Outcomes of the current step are not in it; an archive
@@ -369,12 +398,13 @@ impl Archive {
 }
 
 /// The tasks of the next turns of a step's conversations: one for each answer that goes on and that none of `tasks`
-/// follows yet, in the order of the answers.
+/// follows yet, in the order of the answers. Results are brief where the problem has no scale.
 fn next_turns<'a>(
     outcomes: impl Iterator<Item = &'a Outcome>,
     tasks: &[Task],
     round: Round,
     prompt: TurnPrompt,
+    scales: &BTreeMap<ProblemId, Scale>,
 ) -> Vec<Task> {
     let followed: BTreeSet<&CandidateId> =
         tasks.iter().filter_map(|t| t.follows.as_ref()).collect();
@@ -388,7 +418,8 @@ fn next_turns<'a>(
         .filter_map(|(outcome, number)| {
             let before = *known.get(&outcome.candidate.task)?;
             let id = TaskId::of(&before.run, before.step, number);
-            let (result, elite) = told(before.elite.as_ref(), outcome, prompt);
+            let scale = scales.get(&outcome.candidate.problem);
+            let (result, elite) = told(before.elite.as_ref(), outcome, scale);
             let mut history = before.history.clone();
             history.push(Exchange {
                 answer: outcome.source.clone(),
@@ -417,16 +448,16 @@ fn next_turns<'a>(
 /// Equal lines around a change that a policy is told of.
 const AROUND: usize = 2;
 
-/// The result of an answer in words, and the program that the next prompt of its conversation shows: with the prompts of an
-/// agent the fastest one so far, else the one with which the conversation began.
+/// The result of an answer in words, and the program that the next prompt of its conversation shows. With the prompts of an
+/// agent speeds are told in a scale, and the program is the fastest one so far, else the one with which the conversation began.
 fn told(
     shown: Option<&EliteHint>,
     outcome: &Outcome,
-    prompt: TurnPrompt,
+    scale: Option<&Scale>,
 ) -> (String, Option<EliteHint>) {
-    if prompt == TurnPrompt::Brief {
+    let Some(scale) = scale else {
         return (follow_up(Feedback::of(&outcome.verdict)), shown.cloned());
-    }
+    };
     let program = shown.filter(|_| !outcome.source.is_empty());
     let difference = program.map_or_else(String::new, |shown| {
         edit::difference(&shown.source, &outcome.source, AROUND)
@@ -440,7 +471,7 @@ fn told(
         gflops,
     });
     (
-        evaluated(&outcome.verdict, &difference),
+        evaluated(&outcome.verdict, &difference, scale),
         fastest.or_else(|| shown.cloned()),
     )
 }

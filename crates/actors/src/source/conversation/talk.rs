@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flopsmith_agent::conversation::{Conversation, Question, Shown, Wanted};
-use flopsmith_agent::results::{evaluated, explained, found, repeated};
+use flopsmith_agent::results::{Scale, evaluated, explained, found, repeated};
 use flopsmith_agent::{Population, edit};
 use flopsmith_archive::identity;
 use flopsmith_endpoint::{Ask, Reason};
@@ -111,7 +111,7 @@ impl<'a> Talk<'a> {
         let mut from = 0;
         if let Some(program) = first {
             self.evaluate(0, "(The program with which the search begins.)", program)
-                .await;
+                .await?;
             from = 1;
         }
         for sample in from..self.task.group_size {
@@ -153,17 +153,18 @@ impl<'a> Talk<'a> {
             };
             self.failed = 0;
             turn += 1;
+            let scale = self.table.scale(self.problem).await?;
             let result = match self.conversation.read(&text.text) {
-                Ok(Wanted::Program(program)) => match self.known(&program) {
+                Ok(Wanted::Program(program)) => match self.known(&program, &scale) {
                     Some(result) => result,
                     None => {
-                        self.evaluate(sample, &text.text, program).await;
+                        self.evaluate(sample, &text.text, program).await?;
                         return Ok(None);
                     }
                 },
                 Ok(Wanted::Find { techniques, text }) => {
                     let programs = self.population.find(techniques, &text, FOUND);
-                    found(&programs, self.problem.language)
+                    found(&programs, self.problem.language, &scale)
                 }
                 Ok(Wanted::Read(document)) => document,
                 Ok(Wanted::Explain { question, program }) => {
@@ -212,9 +213,9 @@ impl<'a> Talk<'a> {
     }
 
     /// The result of a program that was evaluated before.
-    fn known(&self, program: &str) -> Option<String> {
+    fn known(&self, program: &str, scale: &Scale) -> Option<String> {
         if let Some(known) = self.population.known(program) {
-            return Some(repeated(known));
+            return Some(repeated(known, scale));
         }
         let digest = identity::source_digest(program);
         let known = self.written.contains(&digest);
@@ -224,7 +225,12 @@ impl<'a> Talk<'a> {
     }
 
     /// Hands in a program, and tells its result.
-    async fn evaluate(&mut self, sample: u32, answer: &str, mut program: String) {
+    async fn evaluate(
+        &mut self,
+        sample: u32,
+        answer: &str,
+        mut program: String,
+    ) -> Result<(), Error> {
         if program.len() > LONGEST_PROGRAM {
             program.truncate(program.ceil_char_boundary(LONGEST_PROGRAM));
         }
@@ -235,7 +241,7 @@ impl<'a> Talk<'a> {
         self.table.answers.take(self.place, sample, Ok(written));
         if sample + 1 == self.task.group_size {
             // Nobody is left to tell the result.
-            return;
+            return Ok(());
         }
         let waited =
             tokio::time::timeout(self.patience(), self.table.board.verdict(&candidate)).await;
@@ -243,13 +249,14 @@ impl<'a> Talk<'a> {
             tracing::warn!(%candidate, "no result came in time; the conversation goes on without it");
             self.conversation
                 .note(answer, "No result came in time. Write another program.");
-            return;
+            return Ok(());
         };
         if !verdict.counts() {
             self.written.remove(&identity::source_digest(&program));
         }
         let difference = self.difference(&program);
-        let result = evaluated(&verdict, &difference);
+        let scale = self.table.scale(self.problem).await?;
+        let result = evaluated(&verdict, &difference, &scale);
         let result = format!("This is program `{candidate}`. {result}");
         self.conversation.note(answer, &result);
         if let Some(measurement) = verdict.measurement() {
@@ -257,6 +264,7 @@ impl<'a> Talk<'a> {
             self.conversation.measured(&program, gflops);
             self.measured.insert(identity::source_digest(&program));
         }
+        Ok(())
     }
 
     /// The longest time that the conversation waits for a result.

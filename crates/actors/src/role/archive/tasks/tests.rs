@@ -1,3 +1,4 @@
+use flopsmith_agent::results::Roof;
 use flopsmith_protocol::{CandidateFault, CandidateRef};
 use flopsmith_test_support::{Measured, candidate, measured, outcome, rejected, task, wrong};
 
@@ -51,7 +52,8 @@ fn a_conversation_goes_on_with_all_that_was_said() {
         to: 3,
     };
     let mut tasks = vec![first];
-    let second = next_turns(outcomes.iter(), &tasks, round, TurnPrompt::Brief);
+    let none = BTreeMap::new();
+    let second = next_turns(outcomes.iter(), &tasks, round, TurnPrompt::Brief, &none);
     assert_eq!(second.len(), 2);
     let follows: Vec<_> = second.iter().map(|t| t.follows.clone()).collect();
     let ids = [&outcomes[1], &outcomes[0]].map(|o| Some(o.candidate.id.clone()));
@@ -85,7 +87,7 @@ fn a_conversation_goes_on_with_all_that_was_said() {
         from: 3,
         to: 4,
     };
-    let third = next_turns(all.iter(), &tasks, round, TurnPrompt::Brief);
+    let third = next_turns(all.iter(), &tasks, round, TurnPrompt::Brief, &none);
     assert_eq!(third.len(), 1);
     assert_eq!(third[0].history.len(), 2);
     assert_eq!(third[0].history[0], second[0].history[0]);
@@ -98,6 +100,17 @@ fn an_agents_conversation_is_about_its_fastest_program() {
         elite: None,
         ..task(1, 0)
     };
+    let roof = Roof {
+        workload: "n=256".into(),
+        gflops: 40.0,
+        by_memory: true,
+        cached_in: None,
+    };
+    let scale = Scale {
+        compared_with: "the plain reference",
+        roofs: vec![roof],
+    };
+    let scales = BTreeMap::from([(first.problem.clone(), scale)]);
     let mut tasks = vec![first];
     let mut outcomes = Vec::new();
     let programs = [
@@ -127,6 +140,7 @@ fn an_agents_conversation_is_about_its_fastest_program() {
             &tasks,
             round,
             TurnPrompt::Agent,
+            &scales,
         ));
     }
     let shown: Vec<(&str, f64)> = tasks[1..]
@@ -143,7 +157,8 @@ fn an_agents_conversation_is_about_its_fastest_program() {
         .map(|said| said.result.as_str())
         .collect();
     assert!(
-        results[0].contains("% of the machine's peak") && !results[0].contains("differs"),
+        results[0].contains("25.0 % of the roof of 40.000 GFLOPS, which memory sets")
+            && !results[0].contains("differs"),
         "{results:?}"
     );
     assert!(

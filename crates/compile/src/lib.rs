@@ -36,6 +36,8 @@ use diagnose::Allowed;
 use folder::{EXPORTS, FOLDER, Folder, OBJECT, PADDING, PRELUDE, RUNTIME_OBJECT};
 
 pub use explain::Question;
+pub use flopsmith_inspect::object_audit::largest_frame;
+pub use flopsmith_inspect::scan::doubtful_kind;
 pub use folder::source_name;
 pub use instrumented::{Companion, Instrumentation, Instrumented, Made};
 

@@ -20,7 +20,7 @@ mod tools;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flopsmith_compile::{Compiler, Toolchain};
+use flopsmith_compile::{Compiler, Toolchain, doubtful_kind};
 use flopsmith_machine::counters::Counters;
 use flopsmith_machine::environment::Watched;
 use flopsmith_machine::{Cores, openblas, pinning};
@@ -293,7 +293,8 @@ impl Evaluator {
             .map_err(|failure| match openmp {
                 true => about_openmp(failure, &self.toolchain.version),
                 false => failure,
-            });
+            })
+            .map_err(|failure| about_kinds(failure, &self.problem, language, source));
         let sizes = verified.as_ref().ok().and_then(|report| report.sizes);
         let looked = verified.and_then(|_| {
             let sanitizers = self.sanitizers.as_ref().filter(|_| look.sanitizes());
@@ -338,6 +339,23 @@ fn about_openmp(failure: Failure, compiler: &str) -> Failure {
             detail: format!(
                 "{detail}; clang's library of OpenMP opens shared memory when it starts, which the jail refuses: compile programs with OpenMP by gcc"
             ),
+        },
+        other => other,
+    }
+}
+
+/// Adds to a crash which argument of a program in Fortran may have another size than in C.
+fn about_kinds(failure: Failure, problem: &Problem, language: Language, source: &str) -> Failure {
+    match failure {
+        Failure::Candidate {
+            fault: fault @ CandidateFault::Crash,
+            detail,
+        } => Failure::Candidate {
+            fault,
+            detail: match doubtful_kind(source, problem, language) {
+                Some(hint) => format!("{detail}; {hint}"),
+                None => detail,
+            },
         },
         other => other,
     }
@@ -397,6 +415,30 @@ mod tests {
         assert!(said(syscall, debian).contains("compile programs with OpenMP by gcc"));
         assert!(!said(syscall, "gcc (Debian 12.2.0-14) 12.2.0").contains("by gcc"));
         assert!(!said(CandidateFault::WrongResult, debian).contains("by gcc"));
+    }
+
+    #[test]
+    fn a_crash_names_a_kind_that_was_not_understood() {
+        let problem = Problem::load(&shipped::at("dgemm")).expect("the shipped problem");
+        let with = |kind: &str| {
+            format!(
+                "subroutine dgemm(n, a, b, c) bind(c)\ninteger({kind}), value :: n\nreal(8) :: a(*), b(*), c(*)\nend"
+            )
+        };
+        let said = |fault, kind: &str, language| {
+            let failure = Failure::candidate(fault, "it died");
+            about_kinds(failure, &problem, language, &with(kind)).to_string()
+        };
+        let (crash, fortran) = (CandidateFault::Crash, Language::Fortran);
+        let hint = "line 2: the kind of `n` was not understood";
+        assert!(said(crash, "max(4, 8)", fortran).contains(hint));
+        for (fault, kind, language) in [
+            (crash, "c_int", fortran),
+            (crash, "max(4, 8)", Language::C),
+            (CandidateFault::WrongResult, "max(4, 8)", fortran),
+        ] {
+            assert!(!said(fault, kind, language).contains("kind of"), "{kind}");
+        }
     }
 
     #[test]

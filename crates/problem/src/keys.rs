@@ -16,6 +16,7 @@ const KEYS: &[(&str, &[&str])] = &[
             "bound",
             "techniques",
             "special",
+            "easy_inputs",
             "template",
             "threads",
             "deterministic",

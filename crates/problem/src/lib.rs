@@ -107,6 +107,8 @@ pub struct Problem {
     pub techniques: TechniqueSet,
     /// Techniques that make sense here as well, and count only in a run whose pool names them ([`Problem::in_pool`]).
     pub special: TechniqueSet,
+    /// Why timed inputs are of an easy kind, where the computation permits no others.
+    pub easy_inputs: Option<String>,
     /// The parametric programs that the search writes, where the loops of the reference are not affine.
     pub template: Option<Template>,
     /// Thread counts that may be timed.

@@ -31,6 +31,7 @@ struct Raw {
     bound: RawBound,
     techniques: Spanned<Vec<Spanned<String>>>,
     special: Option<Spanned<Vec<Spanned<String>>>>,
+    easy_inputs: Option<Spanned<String>>,
     template: Option<Spanned<String>>,
     threads: Option<Spanned<Vec<u32>>>,
     deterministic: Option<bool>,
@@ -272,6 +273,14 @@ pub(crate) fn parse(
         Some(names) => of_kernel(&mut check, names.get_ref(), techniques),
         None => TechniqueSet::EMPTY,
     };
+    if let Some(reason) = &raw.easy_inputs
+        && reason.get_ref().trim().is_empty()
+    {
+        check.wrong(
+            reason,
+            "`easy_inputs` is empty: say why no other inputs would do",
+        );
+    }
     let others = [&raw.compile.cxx_flags, &raw.compile.fortran_flags];
     let others = others.into_iter().flatten().flatten();
     for flag in raw.compile.flags.iter().chain(others) {
@@ -347,7 +356,9 @@ pub(crate) fn parse(
         None => 65_536,
     };
     check.mistakes.sort();
-    let measured = without_line(text, raw.special.as_ref().map(Spanned::span));
+    let special_at = raw.special.as_ref().map(Spanned::span);
+    let reason_at = raw.easy_inputs.as_ref().map(Spanned::span);
+    let measured = without_lines(text, [special_at, reason_at]);
     match (work, bytes, bound) {
         (Some(work), Some(bytes), Some(bound)) if check.mistakes.is_empty() => Ok(Problem {
             id,
@@ -392,6 +403,7 @@ pub(crate) fn parse(
             bytes,
             techniques,
             special,
+            easy_inputs: raw.easy_inputs.map(Spanned::into_inner),
             template,
             threads,
             max_source_bytes,
@@ -435,16 +447,27 @@ fn of_kernel(
     found
 }
 
-/// A definition without the lines of the value at `span`. Special techniques that no pool names have no effect, so numbers that
-/// were measured before a definition listed them stay comparable.
-fn without_line(text: &str, span: Option<Range<usize>>) -> String {
-    let rest = |span: Range<usize>| {
-        let (before, behind) = (text.get(..span.start)?, text.get(span.end..)?);
-        let begin = before.rfind('\n').map_or(0, |at| at + 1);
-        let next = behind.find('\n').map_or("", |at| &behind[at + 1..]);
-        Some([&before[..begin], next].concat())
-    };
-    span.and_then(rest).unwrap_or_else(|| text.to_owned())
+/// A definition without the lines of the values at these places. Special techniques that no pool names have no effect, and the
+/// reason for easy inputs has none, so numbers that were measured before a definition had them stay comparable.
+fn without_lines(text: &str, places: [Option<Range<usize>>; 2]) -> String {
+    let mut places: Vec<Range<usize>> = places.into_iter().flatten().collect();
+    // From the end, so that the other places stay where they are.
+    places.sort_by_key(|place| std::cmp::Reverse(place.start));
+    let mut text = text.to_owned();
+    for place in places {
+        if let Some(rest) = without_line(&text, &place) {
+            text = rest;
+        }
+    }
+    text
+}
+
+/// A text without the lines of a place in it.
+fn without_line(text: &str, place: &Range<usize>) -> Option<String> {
+    let (before, behind) = (text.get(..place.start)?, text.get(place.end..)?);
+    let begin = before.rfind('\n').map_or(0, |at| at + 1);
+    let next = behind.find('\n').map_or("", |at| &behind[at + 1..]);
+    Some([&before[..begin], next].concat())
 }
 
 /// The language of candidates that name none: C where the definition names none.

@@ -216,6 +216,7 @@ fn of_module(
         bytes: one(),
         techniques: TechniqueSet::of_modules(),
         special: TechniqueSet::EMPTY,
+        easy_inputs: None,
         template: None,
         threads: (1..=256).collect(),
         max_source_bytes: LONGEST,

@@ -173,11 +173,22 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     assert!(folder.join("report.html").is_file() && folder.join("best.c").is_file());
     assert_eq!(watched(), (Some(0), 2));
 
+    // Each session says first how long all takes, of which the budget is a part.
+    let said = String::from_utf8_lossy(&output.stderr);
+    let places = [
+        "this takes at most ",
+        " in all: 4 s to 25 s to measure this machine, at most ",
+        " of searching, and 10 s to 55 s to measure the fastest program once more",
+        "measuring this machine",
+    ]
+    .map(|part| said.find(part));
+    let in_order = places.iter().all(Option::is_some) && places.is_sorted();
+    assert!(in_order, "{places:?} {said}");
+
     // Each session warns once, at its start, of everything that makes timing on this machine imprecise.
     let machines = objects(&folder.join("machines.jsonl"));
     let last = machines.last().unwrap()["attestation_json"].as_str();
     let machine: Attestation = serde_json::from_str(last.unwrap()).unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
     for line in machine.warnings() {
         let warning = format!("warning: {line}\n");
         assert_eq!(said.matches(&warning).count(), 1, "{warning}{said}");

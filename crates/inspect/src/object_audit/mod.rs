@@ -60,6 +60,12 @@ pub fn audit(
     })
 }
 
+/// The most bytes of the stack that a function of an object takes at once for its local variables; 0 where no decoder for this
+/// machine exists or the object cannot be read.
+pub fn largest_frame(object: &[u8]) -> u64 {
+    ElfFile64::<Endianness>::parse(object).map_or(0, |file| code::largest_frame(&file))
+}
+
 /// Largest size of thread-local data, in bytes.
 const LARGEST_OF_A_THREAD: u64 = 16 << 20;
 

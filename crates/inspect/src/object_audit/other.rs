@@ -5,3 +5,7 @@ use super::{Code, Failure, File};
 pub fn check(_file: &File<'_>) -> Result<Code, Failure> {
     Ok(Code::default())
 }
+
+pub fn largest_frame(_file: &File<'_>) -> u64 {
+    0
+}

@@ -39,6 +39,44 @@ pub fn check(file: &File<'_>) -> Result<Code, Failure> {
     })
 }
 
+/// The most bytes by which an instruction moves the end of the stack.
+pub fn largest_frame(file: &File<'_>) -> u64 {
+    let mut largest = 0;
+    for section in file.sections().filter(|s| s.kind() == SectionKind::Text) {
+        if let Ok(code) = section.data() {
+            largest = largest.max(largest_frame_in(code));
+        }
+    }
+    largest
+}
+
+fn largest_frame_in(code: &[u8]) -> u64 {
+    let mut largest = 0;
+    let mut instruction = Instruction::default();
+    let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
+    while decoder.can_decode() {
+        decoder.decode_out(&mut instruction);
+        let bytes = match instruction.mnemonic() {
+            M::Sub
+                if instruction.op0_register() == Register::RSP
+                    && instruction.op1_kind() == OpKind::Immediate32to64 =>
+            {
+                instruction.immediate32to64()
+            }
+            // Code that touches each page of a large frame computes the frame's end first.
+            M::Lea
+                if instruction.memory_base() == Register::RSP
+                    && instruction.memory_index() == Register::None =>
+            {
+                (instruction.memory_displacement64() as i64).wrapping_neg()
+            }
+            _ => 0,
+        };
+        largest = largest.max(u64::try_from(bytes).unwrap_or(0));
+    }
+    largest
+}
+
 /// Width of a vector register in bits; 0 for other registers. The decoder numbers the registers of each kind
 /// consecutively.
 fn vector_bits(register: Register) -> u32 {
@@ -160,6 +198,25 @@ fn forbidden(mnemonic: M) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::page;
+
+    #[test]
+    fn frames_are_as_large_as_the_code_makes_them() {
+        let (large, up) = (600_000_000, -600_000_000);
+        for (operation, number, bytes) in [
+            // sub rsp, number
+            (&b"\x48\x81\xec"[..], large, 600_000_000),
+            (&b"\x48\x81\xec"[..], up, 0),
+            // lea r11, [rsp + number]
+            (&b"\x4c\x8d\x9c\x24"[..], up, 600_000_000),
+            (&b"\x4c\x8d\x9c\x24"[..], large, 0),
+            // sub rax, number
+            (&b"\x48\x2d"[..], large, 0),
+        ] {
+            let number: i32 = number;
+            let code = [operation, &number.to_le_bytes()].concat();
+            assert_eq!(largest_frame_in(&code), bytes, "{code:x?}");
+        }
+    }
 
     #[test]
     fn the_page_names_each_forbidden_instruction() {

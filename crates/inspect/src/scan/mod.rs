@@ -24,7 +24,7 @@ use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateFault, Failure};
 
 pub use constructs::check as check_constructs;
-pub use fortran::{Looked, check as check_fortran};
+pub use fortran::{Looked, check as check_fortran, doubtful_kind};
 pub(crate) use fortran::{Statement, Token};
 pub use library::check as check_library;
 pub use plain::plain;

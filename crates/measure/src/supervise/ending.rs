@@ -3,6 +3,8 @@
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, harmless};
 use flopsmith_sandbox::{Exit, Finished};
 
+use super::setup::STACK_BYTES;
+
 /// No program in the jail can send this signal, and when the supervisor sends it, the supervisor gives the reason.
 const SIGKILL: i32 = nix::sys::signal::Signal::SIGKILL as i32;
 
@@ -94,6 +96,28 @@ pub fn of_candidate(finished: &Finished, memory_bytes: u64) -> Failure {
     Failure::candidate(fault, detail)
 }
 
+/// Adds to a crash that a function's local variables, which take `frame()` bytes, exceed the stack.
+pub(crate) fn about_the_stack(failure: Failure, frame: impl FnOnce() -> u64) -> Failure {
+    match failure {
+        Failure::Candidate {
+            fault: fault @ CandidateFault::Crash,
+            detail,
+        } => {
+            let bytes = frame();
+            let more = match bytes > STACK_BYTES {
+                true => format!(
+                    "; a function of the program needs {} MiB of stack for its local variables, and the stack has at most {} MiB: make its local arrays smaller, or allocate them",
+                    bytes >> 20,
+                    STACK_BYTES >> 20
+                ),
+                false => String::new(),
+            };
+            Failure::candidate(fault, detail + &more)
+        }
+        other => other,
+    }
+}
+
 fn excerpt(output: &[u8]) -> String {
     harmless(String::from_utf8_lossy(output).trim(), EXCERPT_BYTES)
 }
@@ -145,6 +169,19 @@ mod tests {
                 }
             ));
         }
+    }
+
+    #[test]
+    fn a_crash_names_the_stack_where_a_function_needs_more() {
+        let said = |fault, bytes: u64| {
+            about_the_stack(Failure::candidate(fault, "it died"), || bytes).to_string()
+        };
+        let words =
+            "needs 572 MiB of stack for its local variables, and the stack has at most 16 MiB";
+        let large = 600_000_000;
+        assert!(said(CandidateFault::Crash, large).contains(words));
+        assert!(!said(CandidateFault::Crash, STACK_BYTES).contains("stack"));
+        assert!(!said(CandidateFault::WrongResult, large).contains("stack"));
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod setup;
 pub use arena::{Arena, PLACES, Placement, Placing};
 pub use arguments::{Given, Product, Specification, plan, plan_to_fill, specify};
 pub use array::{Array, poison};
+pub(crate) use ending::about_the_stack;
 pub use filler::{Called, Filler, Observer};
 pub use process::Process;
 pub use rest::judge_stillness;

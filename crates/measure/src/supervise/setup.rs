@@ -78,6 +78,9 @@ pub(super) fn job(setup: &Setup, object: &Path, control: &SharedMemory) -> Job {
     job
 }
 
+/// Stack of a program's main thread, in bytes; its other threads get as much.
+pub(crate) const STACK_BYTES: u64 = 16 << 20;
+
 /// The limits of a harness process with so many threads and bytes of buffers. Baselines live as long as their timer, so
 /// the process has no wall-clock limit.
 pub(crate) fn limits(threads: u32, buffers: u64, cpu: Option<Duration>) -> Limits {
@@ -91,6 +94,6 @@ pub(crate) fn limits(threads: u32, buffers: u64, cpu: Option<Duration>) -> Limit
         processes: 1,
         open_files: 16,
         output_bytes: 16 << 10,
-        stack_bytes: 16 << 20,
+        stack_bytes: STACK_BYTES,
     }
 }

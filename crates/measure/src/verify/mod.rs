@@ -24,8 +24,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flopsmith_compile::Compiler;
 use flopsmith_compile::toolchain::Toolchain;
+use flopsmith_compile::{Compiler, largest_frame};
 use flopsmith_harness::Waiting;
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{
@@ -36,7 +36,8 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::supervise::{
-    Arena, Placement, Placing, Process, Setup, guarded_buffers, plan, specify, timed_buffers,
+    Arena, Placement, Placing, Process, Setup, about_the_stack, guarded_buffers, plan, specify,
+    timed_buffers,
 };
 use cases::{Case, Finding, ReferenceProcesses};
 pub use pool::Thoroughness;
@@ -152,6 +153,17 @@ impl Verifier {
 
     /// Checks one compiled candidate. `rng_seed` chooses among the secret cases and where the arrays lie.
     pub fn verify_to(
+        &mut self,
+        object: &[u8],
+        rng_seed: u64,
+        thoroughness: Thoroughness,
+    ) -> Result<Report, Failure> {
+        let verified = self.checked(object, rng_seed, thoroughness);
+        verified.map_err(|failure| about_the_stack(failure, || largest_frame(object)))
+    }
+
+    /// [`Verifier::verify_to`], without what the object says about a crash.
+    fn checked(
         &mut self,
         object: &[u8],
         rng_seed: u64,

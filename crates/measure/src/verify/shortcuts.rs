@@ -95,6 +95,18 @@ pub(super) fn easy(inputs: &[Look<'_>], outputs: &[Look<'_>]) -> Vec<Finding> {
     found.into_iter().map(Finding::Warning).collect()
 }
 
+/// The same findings: no warnings, where the definition gives the reason for its easy inputs.
+pub(super) fn with_reason(found: Vec<Finding>, reason: Option<&str>) -> Vec<Finding> {
+    let Some(reason) = reason else {
+        return found;
+    };
+    let told = |finding| match finding {
+        Finding::Warning(text) => Finding::Good(format!("{text} (`easy_inputs`: {reason})")),
+        other => other,
+    };
+    found.into_iter().map(told).collect()
+}
+
 /// True if the values of an integer array choose elements of another array.
 fn indexed_by(index: &Look<'_>, inputs: &[Look<'_>], outputs: &[Look<'_>]) -> bool {
     let most = index.values.iter().copied().fold(0.0, f64::max);

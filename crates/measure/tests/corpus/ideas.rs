@@ -94,6 +94,7 @@ const ATTACKS: &[Idea] = &[
         BANNED,
         &[
             "sort64_by_the_library",
+            "sort64_by_the_reentrant_library",
             "sort64_by_ranges",
             "prefix_sum_by_the_library",
             "_reduced_by_the_library",

@@ -95,6 +95,22 @@ fn programs_that_misbehave_get_their_reason() {
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
+fn a_crash_by_an_array_that_the_stack_cannot_hold_names_the_stack() {
+    let _alone = crate::fixtures::alone();
+    let source = "void dgemm(int n, const double *A, const double *B, double *C) {\n\
+                  volatile double space[75000000];\n\
+                  for (int i = 75000000 - 1; i >= 0; i -= 512) space[i] = A[0] * B[0];\n\
+                  C[n] = space[n];\n}\n";
+    let object = crate::fixtures::built_of(&problem(), source);
+    let (found, detail) = fault(verifier(2).verify(&object, 1), "a large local array");
+    assert_eq!(found, F::Crash, "{detail}");
+    for part in ["572 MiB of stack", "has at most 16 MiB"] {
+        assert!(detail.contains(part), "{part} in {detail}");
+    }
+}
+
+#[test]
 fn new_secret_cases_are_as_good() {
     let _alone = crate::fixtures::alone();
     let mut verifier = verifier(3);

@@ -199,6 +199,31 @@ fn special_techniques_count_where_a_pool_names_them() {
 }
 
 #[test]
+fn a_reason_for_easy_inputs_is_no_part_of_what_is_measured() {
+    let listing = |lines: &str| {
+        with(|t| {
+            let rest = t.lines().filter(|l| !l.starts_with("special = "));
+            let rest: String = rest.map(|l| format!("{l}\n")).collect();
+            format!("{lines}{rest}")
+        })
+    };
+    let plain = listing("").unwrap();
+    assert_eq!(plain.easy_inputs, None);
+    for lines in [
+        "easy_inputs = \"four letters\"\n",
+        "easy_inputs = \"four letters\"\nspecial = [\"fusion\"]\n",
+        "special = [\"fusion\"]\neasy_inputs = \"four letters\"\n",
+    ] {
+        let problem = listing(lines).unwrap();
+        assert_eq!(problem.easy_inputs.as_deref(), Some("four letters"));
+        assert_eq!(problem.digest, plain.digest, "nothing was measured anew");
+    }
+    let error = listing("easy_inputs = \" \"\n").unwrap_err();
+    let says = "`easy_inputs` is empty";
+    assert!(error.contains(says) && error.contains("line 1"), "{error}");
+}
+
+#[test]
 fn several_mistakes_are_reported_at_once_with_their_lines() {
     let error = with(|t| {
         t.replace(

@@ -220,6 +220,15 @@ fn a_broken_chat_template_is_wrong_usage_where_it_is_used() {
         let recipe = recipe.to_str().unwrap();
         wrong(&[command, recipe, "--output", output], &words);
     }
+    let chain = place.path().join("align.toml");
+    let recipe = format!(
+        "model = \"{path}\"\nproblems = [\"dgemm\"]\nhold_out = [\"dot\"]\nchat = true\n[rlpf]\nsteps = 1\n"
+    );
+    fs::write(&chain, recipe).unwrap();
+    let chain = chain.to_str().unwrap();
+    wrong(&["align", chain, "--output", output], &words);
+    let eval = ["eval", path, "--problem", "dgemm", "--output", output];
+    wrong(&eval, &words);
     let runs = place.path().join("runs");
     wrong(
         &[

@@ -17,6 +17,7 @@ use flopsmith_protocol::Failure;
 
 use super::Pragma;
 use super::raw::check_text;
+pub use signature::doubtful_kind;
 
 /// A word, number, literal or sign of a statement, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Compares the entry's dummy arguments with the C prototype.
 //!
 //! No compiler makes this comparison. A missing `value` causes a crash; an eight-byte `value` argument, where C passes
-//! four bytes, has an undefined upper half. Declarations that this module does not understand (a computed kind, for
-//! example) are left to verification: the harness passes each `int` with another number in its upper half.
+//! four bytes, has an undefined upper half. Declarations that this module does not understand (a kind by a function of
+//! the language, for example) are left to verification: the harness passes each `int` with another number in its upper
+//! half. If such a program crashes, [`doubtful_kind`] says which declaration may be the reason.
 
 mod types;
 
@@ -12,7 +13,7 @@ use flopsmith_problem::{Arg, ArgKind, Language, Problem};
 use flopsmith_protocol::{CandidateFault, Failure};
 
 use super::tokens::{closing, outside, step, text};
-use super::{Statement, Token};
+use super::{Statement, Token, lines};
 use crate::scan::refused;
 use crate::scan::token::Kind;
 use types::{Kinds, Type, type_of, type_of_element};
@@ -117,6 +118,28 @@ fn by_value(kind: &ArgKind) -> Option<(Type, &'static str)> {
         ArgKind::Scalar { element, .. } => type_of_element(*element),
         ArgKind::Array { .. } => None,
     }
+}
+
+/// A reason why a program in Fortran may crash: C passes an argument by value, and this module does not understand the kind
+/// that the program gives it.
+pub fn doubtful_kind(source: &str, problem: &Problem, language: Language) -> Option<String> {
+    if !language.is_fortran() {
+        return None;
+    }
+    let statements = lines::split(source, language).ok()?.statements;
+    let (at, names) = entry(&statements, problem)?;
+    let dummies = declared(&statements, at, &names);
+    let mut pairs = names.iter().zip(&problem.entry.args);
+    pairs.find_map(|(name, arg)| {
+        let (_, right) = by_value(&arg.kind)?;
+        let dummy = dummies.get(*name)?;
+        matches!(dummy.kind, Some(Type::Integer(None) | Type::Real(None))).then(|| {
+            format!(
+                "line {}: the kind of `{name}` was not understood before the call; if it has another size than in C, declare it `{right}, value :: {name}`",
+                dummy.line
+            )
+        })
+    })
 }
 
 /// The difference between an argument and the prototype; none if they agree.

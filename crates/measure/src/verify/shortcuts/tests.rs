@@ -48,6 +48,20 @@ fn finds(found: &[String], part: &str) {
     );
 }
 
+#[test]
+fn a_reason_in_the_definition_makes_a_warning_good_and_no_error() {
+    let found = || {
+        vec![
+            Finding::Warning("few letters".into()),
+            Finding::Error("wrong".into()),
+        ]
+    };
+    assert_eq!(with_reason(found(), None), found());
+    let told = with_reason(found(), Some("there are four"));
+    let good = Finding::Good("few letters (`easy_inputs`: there are four)".into());
+    assert_eq!(told, [good, Finding::Error("wrong".into())]);
+}
+
 fn shortest(edges: &[f64]) -> Vec<f64> {
     let n = edges.len().isqrt();
     let mut ways = edges.to_vec();

@@ -1,6 +1,6 @@
 ! attack: 11
 ! how: takes the size as eight bytes by a kind that is computed; hopes that the four bytes that C does not set are zero
-! refused as: wrong_result | crash
+! refused as: wrong_signature
 subroutine dgemm(n, a, b, c) bind(c, name="dgemm")
   use, intrinsic :: iso_c_binding
   implicit none

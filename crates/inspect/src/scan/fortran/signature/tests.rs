@@ -54,6 +54,22 @@ fn signatures_that_c_cannot_call_are_refused() {
             "2 bytes",
         ),
         (
+            "integer(2*4), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)",
+            "8 bytes",
+        ),
+        (
+            "integer, parameter :: half = 2**2\ninteger(kind=(half + 12/3)), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)",
+            "8 bytes",
+        ),
+        (
+            "integer(kind(1)*2), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)",
+            "8 bytes",
+        ),
+        (
+            "integer(2*2**2-6), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)",
+            "2 bytes",
+        ),
+        (
             "integer(c_int) :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)",
             "`value` is missing",
         ),
@@ -153,6 +169,8 @@ fn signatures_that_c_can_call_pass() {
         "integer n\nvalue n\nreal(8) a, b, c\ndimension a(n,n), b(n,n), c(n,n)",
         "integer, parameter :: dp = kind(1.0d0)\ninteger(4), value :: n\nreal(dp), intent(inout) :: a(n,n), b(n,n), c(n,n)",
         "integer, parameter :: dp = selected_real_kind(15, 307)\ninteger(c_int32_t), value :: n\nreal(dp) :: a(n,n), b(n,n), c(n,n)",
+        "integer(2*4/2), value :: n\nreal(2**3) :: a(n,n), b(n,n), c(n,n)",
+        "integer(max(4, 4)), value :: n\nreal(8*) :: a(n,n), b(n,n), c(n,n)",
         "integer(some_kind), value :: n\nreal(other_kind) :: a(n,n), b(n,n), c(n,n)",
         "integer(c_int), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)\nreal(c_float) :: t(n)\nreal, allocatable :: w(:)",
     ] {

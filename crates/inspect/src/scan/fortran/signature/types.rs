@@ -156,6 +156,9 @@ impl<'s> Kinds<'s> {
                 }
             };
         }
+        if first.kind != Kind::Word || closing(kind, 1) != Some(kind.len() - 1) {
+            return u32::try_from(self.value(kind, depth)?).ok();
+        }
         let digits = kind.iter().find(|t| t.kind == Kind::Number)?;
         let digits: u32 = digits.text.parse().ok()?;
         match first.text.as_str() {
@@ -173,6 +176,40 @@ impl<'s> Kinds<'s> {
             "selected_int_kind" if (5..=9).contains(&digits) => Some(4),
             "selected_int_kind" if (10..=18).contains(&digits) => Some(8),
             _ => None,
+        }
+    }
+
+    /// The value of a constant expression of numbers and kinds; none where it is not understood.
+    fn value(&self, parts: &[Token], depth: u32) -> Option<i64> {
+        if depth >= 8 {
+            return None;
+        }
+        let last = |signs: [&str; 2]| {
+            // Two stars are a power, and nothing stands before a sign of a number.
+            let lone = |at: usize| text(parts, at - 1) != "*" && text(parts, at + 1) != "*";
+            let found = |at: &usize| *at > 0 && signs.contains(&text(parts, *at)) && lone(*at);
+            outside(parts).filter(found).last()
+        };
+        let stars = |at: &usize| text(parts, *at) == "*" && text(parts, at + 1) == "*";
+        let power = || outside(parts).find(stars);
+        let Some(at) = last(["+", "-"]).or_else(|| last(["*", "/"])).or_else(power) else {
+            return match parts {
+                [open, inside @ .., close] if open.text == "(" && close.text == ")" => {
+                    self.value(inside, depth + 1)
+                }
+                _ => self.bytes(parts, depth + 1).map(i64::from),
+            };
+        };
+        let is_power = stars(&at);
+        let right = at + 1 + usize::from(is_power);
+        let x = self.value(&parts[..at], depth + 1)?;
+        let y = self.value(parts.get(right..)?, depth + 1)?;
+        match text(parts, at) {
+            "+" => x.checked_add(y),
+            "-" => x.checked_sub(y),
+            "/" => x.checked_div(y),
+            _ if is_power => x.checked_pow(u32::try_from(y).ok()?),
+            _ => x.checked_mul(y),
         }
     }
 }

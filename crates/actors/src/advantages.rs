@@ -12,7 +12,7 @@ use crate::ledger::Groups;
 use crate::peaks::Peaks;
 use crate::returns::{by_turn, conversations, returns};
 use crate::stream::is_fresh;
-use flopsmith_config::{Algorithm, Settings};
+use flopsmith_config::{Algorithm, Settings, Turns};
 
 /// A sample to train on.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +65,102 @@ impl StageBests {
     }
 }
 
+/// The rewards of a step's samples, in their order.
+#[derive(Debug, Clone)]
+pub struct Rewards {
+    /// The reward of each sample with its standard error; no reward if the outcome says nothing about the sample.
+    pub raw: Vec<(Option<f64>, f64)>,
+    /// The rewards that count in the samples' groups: none of explorations.
+    own: Vec<Option<f64>>,
+    /// The same, shared among equal programs, with their standard errors.
+    shared: Vec<(Option<f64>, f64)>,
+    /// True for each sample that is verified and measured.
+    measured: Vec<bool>,
+}
+
+impl Rewards {
+    /// The rewards of these outcomes. `best` is the best speed of a sample's stage before the step.
+    pub fn of<'a>(
+        samples: impl Iterator<Item = &'a Outcome>,
+        settings: &Settings,
+        peaks: &Peaks,
+        best: impl Fn(&Outcome) -> Option<f64>,
+    ) -> Self {
+        let (mut raw, mut own, mut measured) = (Vec::new(), Vec::new(), Vec::new());
+        // The prompt and the program, its reward in its group, and the standard error of the reward.
+        let mut shared = Vec::new();
+        for outcome in samples {
+            let candidate = &outcome.candidate;
+            let context = Context {
+                peak_gflops: peaks.get(&candidate.problem),
+                stage_best_gflops: best(outcome),
+            };
+            let reward = settings.reward.reward(&outcome.verdict, &context);
+            let error = settings.reward.reward_se(&outcome.verdict, &context);
+            let error = error.unwrap_or(0.0);
+            // Programs that differ in white space only are one program.
+            let program: String = outcome.source.split_whitespace().collect();
+            let key = (candidate.problem.clone(), candidate.permitted, program);
+            let in_group = reward.filter(|_| !candidate.exploration);
+            raw.push((reward, error));
+            own.push(in_group);
+            shared.push((key, in_group, error));
+            measured.push(outcome.verdict.measurement().is_some());
+        }
+        sharing::share(&mut shared, settings.advantage.sharing);
+        let shared = shared.into_iter().map(|(_, reward, error)| (reward, error));
+        Self {
+            raw,
+            own,
+            shared: shared.collect(),
+            measured,
+        }
+    }
+
+    /// The same with the returns of the turns in place of their rewards.
+    fn returned(self, conversations: &[Vec<usize>], turns: &Turns) -> Self {
+        let own: Vec<(Option<f64>, f64)> = self.own.iter().map(|reward| (*reward, 0.0)).collect();
+        let own = returns(conversations, turns, &own);
+        Self {
+            own: own.into_iter().map(|(reward, _)| reward).collect(),
+            shared: returns(conversations, turns, &self.shared),
+            ..self
+        }
+    }
+
+    /// The advantage of each sample. `compared` has the places of the samples that are compared with each other, group by
+    /// group; a sample in none of them has no advantage. With PPO, which computes advantages of its own, these are scores.
+    pub fn advantages(&self, compared: &[Vec<usize>], settings: &Settings) -> Vec<Option<f64>> {
+        let of_groups = compared.iter().map(|places| {
+            // Judged by the reward of each program alone: an equal program in another group makes no difference within a
+            // group.
+            let own: Vec<Option<f64>> = places.iter().map(|at| self.own[*at]).collect();
+            let left_out = settings.advantage.leaves_out_flat_groups() && is_flat(&own);
+            let of_group = places.iter().map(|at| {
+                let (reward, error) = self.shared[*at];
+                (reward.filter(|_| !left_out), error)
+            });
+            of_group.unzip()
+        });
+        let rewards: Vec<(Vec<Option<f64>>, Vec<f64>)> = of_groups.collect();
+        let found: Vec<Vec<Option<f64>>> = match settings.algorithm() {
+            Algorithm::Ppo(_) => rewards.into_iter().map(|(rewards, _)| rewards).collect(),
+            Algorithm::Grpo(_) => {
+                let (scale, kind) = (settings.advantage.scale, settings.advantage.kind);
+                group_advantages(&rewards, scale, kind)
+            }
+        };
+        let mut advantages = vec![None; self.raw.len()];
+        for (at, advantage) in compared.iter().flatten().zip(found.into_iter().flatten()) {
+            advantages[*at] = match self.measured[*at] {
+                true => advantage.map(|advantage| advantage + settings.advantage.imitation),
+                false => advantage,
+            };
+        }
+        advantages
+    }
+}
+
 /// The step's samples with their advantages. Samples whose outcome says nothing about them leave their group, and so do
 /// samples without tokens; both are counted as dropped.
 ///
@@ -88,90 +184,43 @@ pub fn with_advantages(
         0 => 0,
         _ => u32::try_from(again).unwrap_or(u32::MAX),
     };
-    let mut worth = Vec::new();
-    let mut raw = Vec::new();
-    for sample in groups.iter().flatten() {
-        let outcome = &sample.outcome;
-        let context = Context {
-            peak_gflops: peaks.get(&outcome.candidate.problem),
-            stage_best_gflops: bests.get(&outcome.candidate),
-        };
-        let reward = settings.reward.reward(&outcome.verdict, &context);
+    let outcomes = || groups.iter().flatten().map(|sample| &sample.outcome);
+    let best = |outcome: &Outcome| bests.get(&outcome.candidate);
+    let rewards = Rewards::of(outcomes(), settings, &peaks, best);
+    for (outcome, (reward, _)) in outcomes().zip(&rewards.raw) {
         if reward.is_none() && !outcome.candidate.exploration {
             metrics.dropped += 1;
         }
-        let error = settings
-            .reward
-            .reward_se(&outcome.verdict, &context)
-            .unwrap_or(0.0);
-        // Programs that differ in white space only are one program.
-        let program: String = outcome.source.split_whitespace().collect();
-        let of_its_group = reward.filter(|_| !outcome.candidate.exploration);
-        let prompt = (
-            outcome.candidate.problem.clone(),
-            outcome.candidate.permitted,
-        );
-        worth.push(((prompt, program), of_its_group, error));
-        raw.push((reward, error));
     }
-    let of_groups: Vec<Option<f64>> = worth.iter().map(|(_, reward, _)| *reward).collect();
     let imitated = imitated(
         &groups,
-        &of_groups,
+        &rewards.own,
         settings.advantage.self_imitation,
         best_answers,
     );
-    let all_rewards: Vec<f64> = worth.iter().filter_map(|(_, reward, _)| *reward).collect();
+    let all_rewards: Vec<f64> = rewards.own.iter().filter_map(|reward| *reward).collect();
     metrics.mean_reward = all_rewards.iter().sum::<f64>() / all_rewards.len().max(1) as f64;
-    sharing::share(&mut worth, settings.advantage.sharing);
 
     let turns = &settings.turns;
     let conversations = conversations(&groups, turns.most);
     let compared = by_turn(&groups, &conversations);
-    let scored = |rewards: Vec<(Option<f64>, f64)>| match turns.most {
+    let rewards = match turns.most {
         0 | 1 => rewards,
-        _ => returns(&conversations, turns, &rewards),
+        _ => rewards.returned(&conversations, turns),
     };
-    // Judged by the reward of each program alone: an equal program in another group makes no difference within a group.
-    let own: Vec<Option<f64>> = scored(of_groups.into_iter().map(|r| (r, 0.0)).collect())
-        .into_iter()
-        .map(|(reward, _)| reward)
-        .collect();
-    let scores = scored(worth.into_iter().map(|(_, r, error)| (r, error)).collect());
-    let mut rewards: Vec<(Vec<Option<f64>>, Vec<f64>)> = compared
-        .iter()
-        .map(|places| places.iter().map(|at| scores[*at]).unzip())
-        .collect();
-    let flat = rewards.iter().filter(|(rewards, _)| {
-        let valid: Vec<f64> = rewards.iter().flatten().copied().collect();
+    let flat = compared.iter().filter(|places| {
+        let valid = places.iter().filter_map(|at| rewards.shared[*at].0);
+        let valid: Vec<f64> = valid.collect();
         valid.windows(2).all(|w| (w[0] - w[1]).abs() < 1e-12)
     });
     metrics.flat_groups = flat.count() as f64 / compared.len().max(1) as f64;
-    if settings.advantage.leaves_out_flat_groups() {
-        for (places, (rewards, _)) in compared.iter().zip(&mut rewards) {
-            let own: Vec<Option<f64>> = places.iter().map(|at| own[*at]).collect();
-            if is_flat(&own) {
-                rewards.fill(None);
-            }
-        }
-    }
-    let (found, left_out): (Vec<Vec<Option<f64>>>, bool) = match settings.algorithm() {
-        Algorithm::Ppo(_) => {
-            let scores = rewards.into_iter().map(|(rewards, _)| rewards);
-            (scores.collect(), false)
-        }
-        Algorithm::Grpo(learner) => {
-            let (scale, kind) = (settings.advantage.scale, settings.advantage.kind);
-            let advantages = group_advantages(&rewards, scale, kind);
-            (advantages, learner.leaves_out_flat_samples())
-        }
+    let advantages = rewards.advantages(&compared, settings);
+    let left_out = match settings.algorithm() {
+        Algorithm::Ppo(_) => false,
+        Algorithm::Grpo(learner) => learner.leaves_out_flat_samples(),
     };
-    let mut advantages: Vec<Option<f64>> = vec![None; raw.len()];
-    for (at, advantage) in compared.iter().flatten().zip(found.into_iter().flatten()) {
-        advantages[*at] = advantage;
-    }
     let mut advantaged = Vec::new();
-    let samples = groups.into_iter().flatten().zip(raw);
+    let samples = groups.into_iter().flatten().zip(rewards.raw);
     for ((sample, (reward, error)), advantage) in samples.zip(advantages) {
         let candidate = &sample.outcome.candidate;
         let measured = sample.outcome.verdict.measurement();
@@ -186,12 +235,9 @@ pub fn with_advantages(
                 best_answers.note(techniques, (reward, error), rollout);
             }
         }
-        let Some(mut advantage) = advantage else {
+        let Some(advantage) = advantage else {
             continue;
         };
-        if measured.is_some() {
-            advantage += settings.advantage.imitation;
-        }
         let Some(rollout) = sample.rollout else {
             metrics.dropped += 1;
             continue;

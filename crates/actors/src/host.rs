@@ -18,7 +18,7 @@ use flopsmith_store::Store;
 use crate::error::Error;
 use crate::metrics::Metrics;
 use crate::node::unix_ms;
-use crate::outcome_cache::Results;
+use crate::outcome_cache::OutcomeCache;
 use crate::pool::{Lease, Pool};
 use crate::stage_failure::StageFailure;
 use crate::supervisor::Excuse;
@@ -53,7 +53,7 @@ pub struct Host {
     /// The GPU on which policies are sampled and trained; none if they are computed on the cores.
     pub gpu: Option<Pool>,
     /// Cached outcomes of programs that were tried before.
-    pub results: Results,
+    pub outcome_cache: OutcomeCache,
     /// The counters of this process.
     pub metrics: Metrics,
     /// Whether its stages can be trusted with work.
@@ -96,7 +96,7 @@ impl Host {
         cores: Pool,
     ) -> Self {
         Self {
-            results: Results::new(bus.clone()),
+            outcome_cache: OutcomeCache::new(bus.clone()),
             metrics: Metrics::default(),
             circuit_breaker: CircuitBreaker::default(),
             instance: format!("{node}/{:016x}", RandomState::new().build_hasher().finish()),
@@ -254,7 +254,7 @@ impl Host {
         self.metrics
             .decided(&outcome.verdict, outcome.stage_seconds);
         if let Some(key) = decided.key {
-            self.results.note(key, &outcome, decided.object).await;
+            self.outcome_cache.note(key, &outcome, decided.object).await;
         }
         Ok(())
     }

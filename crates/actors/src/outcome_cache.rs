@@ -3,7 +3,7 @@
 //! The key holds everything that decides the outcome: source, machine class and the [`ComparabilityKey`]. The permitted
 //! techniques are not in the key; they are checked again on reuse.
 //!
-//! All nodes share one [`Entry`] for each program ([`Results`]). Of the candidates with the same program one is
+//! All nodes share one [`Entry`] for each program ([`OutcomeCache`]). Of the candidates with the same program one is
 //! evaluated, and the others wait for its outcome.
 
 use flopsmith_coordination::duplicates::{Holder, Turn};
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 mod shared;
 
 pub(crate) use shared::BUCKET;
-pub use shared::Results;
+pub use shared::OutcomeCache;
 
 /// Everything but the machine that outcomes depend on. Outcomes are reused only under the same key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,7 +24,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 pub struct RunRegistry {
     runs: Kv,
     classes: Kv,
-    results: Kv,
+    outcome_cache: Kv,
 }
 
 impl RunRegistry {
@@ -33,7 +33,7 @@ impl RunRegistry {
         Ok(Self {
             runs: bus.kv(RUNS).await?,
             classes: bus.kv(CLASSES).await?,
-            results: bus.kv(crate::outcome_cache::BUCKET).await?,
+            outcome_cache: bus.kv(crate::outcome_cache::BUCKET).await?,
         })
     }
 
@@ -89,7 +89,7 @@ impl RunRegistry {
     pub async fn withdraw(&self, run: &RunId) -> Result<(), Error> {
         self.runs.delete(&key(run)).await?;
         self.classes.remove_all(&key(run)).await?;
-        Ok(self.results.remove_all(&key(run)).await?)
+        Ok(self.outcome_cache.remove_all(&key(run)).await?)
     }
 
     /// The same, but waits for a bus whose disk is full or that is away for a while.

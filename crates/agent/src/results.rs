@@ -178,8 +178,8 @@ fn plain(text: &str) -> String {
     kept.filter(|c| !c.is_control() || *c == '\n').collect()
 }
 
-/// The beginning of a text, and a note where it is cut.
-pub(crate) fn cut(text: &str, most: usize) -> String {
+/// At most `most` bytes of the beginning of a text, and a note where it is cut.
+pub fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }

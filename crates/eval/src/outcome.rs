@@ -84,7 +84,7 @@ pub struct Speed {
     /// The median of the seconds of all timed calls; none if it contradicts `seconds_per_call`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_seconds: Option<f64>,
-    /// Median absolute deviation of the timed calls from their median, as a share of it; none in evaluations of older versions.
+    /// Median absolute deviation of the timed calls from their median, as a share of it; none if it is not finite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mdape: Option<f64>,
     /// Bytes that calls move each second at least, 10⁹; none if the problem defines no bytes.
@@ -460,10 +460,10 @@ mod tests {
             (unsure.minimum_seconds, unsure.median_seconds),
             (None, None)
         );
-        // A line of an older version has none of these.
-        let old = r#"{"log_ratio":1.0,"log_ratio_se":0.1,"gflops":2.0,"seconds_per_call":0.5}"#;
-        let read: Speed = serde_json::from_str(old).expect("a speed");
+        // A line names none of these that a speed lacks.
+        let line = r#"{"log_ratio":1.0,"log_ratio_se":0.1,"gflops":2.0,"seconds_per_call":0.5}"#;
+        let read: Speed = serde_json::from_str(line).expect("a speed");
         assert_eq!((read.mdape, read.gb_per_second), (None, None));
-        assert_eq!(serde_json::to_string(&read).expect("text"), old);
+        assert_eq!(serde_json::to_string(&read).expect("text"), line);
     }
 }

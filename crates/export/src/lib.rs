@@ -10,7 +10,7 @@
 //! - the columns of a table are always all there, in the same order;
 //! - no credentials leave the run's folder: addresses of buses and stores are left out.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::folder;
-use flopsmith_run::output::unwritable;
+use flopsmith_run::output::{locked, unwritable};
 
 mod csv_table;
 pub mod harbor;
@@ -218,15 +218,11 @@ impl Fresh {
 
     /// Takes a part that was opened, unless it is that of another export.
     fn of(path: &Path, part: PathBuf, file: File) -> Result<Self> {
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(usage(format!(
-                    "another process writes {}; name another output",
-                    part.display()
-                )));
-            }
-            Err(TryLockError::Error(error)) => return Err(unwritable(path, error)),
+        if !locked(&file).map_err(|error| unwritable(path, error))? {
+            return Err(usage(format!(
+                "another process writes {}; name another output",
+                part.display()
+            )));
         }
         // Another export may have given the file its name since it was opened, and a link leads to the file of somebody else.
         let opened = file.metadata().map_err(|error| unwritable(path, error))?;

@@ -4,7 +4,7 @@
 //! for each parameter and tag, and the run's report as an artifact.
 
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::usage;
 use flopsmith_run::folder::{self, Folder};
-use flopsmith_run::output::unwritable;
+use flopsmith_run::output::{locked, unwritable};
 use flopsmith_run::report;
 use flopsmith_run::scalars::{Curves, Point};
 use flopsmith_run::summary::Facts;
@@ -83,14 +83,13 @@ fn hold(path: &Path) -> Result<File> {
     let mut options = File::options();
     let file = options.write(true).create(true).truncate(false).open(path);
     let file = file.map_err(|error| unwritable(path, error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(usage(format!(
+    if !locked(&file).map_err(|error| unwritable(path, error))? {
+        return Err(usage(format!(
             "another process exports this run and holds {}; wait for it, or name another folder with --output",
             path.display()
-        ))),
-        Err(TryLockError::Error(error)) => Err(unwritable(path, error)),
+        )));
     }
+    Ok(file)
 }
 
 /// The id of a run: 32 hexadecimal digits, the same for each export of a run.

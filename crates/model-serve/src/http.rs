@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{MatchedPath, Path, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use flopsmith_policy::{Extras, Request as Wanted, Scored};
@@ -16,7 +16,7 @@ use flopsmith_protocol::Sampling;
 use flopsmith_serve::Token;
 use flopsmith_serve::intake::{Unadmitted, Unread, admit, json_body};
 use hyper::StatusCode;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -29,9 +29,6 @@ use crate::metrics::Metrics;
 use crate::refusal::Refusal;
 use crate::served::{Names, Served};
 use crate::stream;
-
-/// The header of the version of the service.
-const VERSION: &str = "flopsmith-version";
 
 /// The state that all routes share.
 #[derive(Clone)]
@@ -97,26 +94,11 @@ pub fn router(app: App) -> Router {
 
 /// Checks a request before its route sees it, and completes the response.
 async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
-    let matched = request.extensions().get::<MatchedPath>();
-    let route = matched.map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
-    let method = request.method().clone();
-    let mut response = match app.admits(&request) {
-        Ok(()) => next.run(request).await,
-        Err(refusal) => refusal.into_response(),
-    };
-    if response.status() == StatusCode::METHOD_NOT_ALLOWED {
-        let allowed = response.headers().get(ALLOW).cloned();
-        let words = allowed.as_ref().and_then(|allowed| allowed.to_str().ok());
-        let refusal = Refusal::wrong_method(method.as_str(), words.unwrap_or("another method"));
-        response = refusal.into_response();
-        if let Some(allowed) = allowed {
-            response.headers_mut().insert(ALLOW, allowed);
-        }
-    }
-    let version = HeaderValue::from_static(env!("CARGO_PKG_VERSION"));
-    response.headers_mut().insert(VERSION, version);
-    app.metrics.answered(&route, response.status().as_u16());
-    response
+    let admitted = app.admits(&request);
+    let responses = &app.metrics.responses;
+    responses
+        .answer(request, admitted, next, Refusal::wrong_method)
+        .await
 }
 
 impl App {

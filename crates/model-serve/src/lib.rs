@@ -4,8 +4,8 @@
 //! A body becomes a request with prompts and draws ([`ask`]). One thread has the model and its adapters ([`engine`]), and
 //! a batch for each of them that requests join and leave at every token ([`flopsmith_policy::Live`]). It sends the tokens
 //! to the tasks that answer ([`http`]), which make texts of them ([`text`]) and send these whole ([`answer`]) or as events
-//! ([`stream`]). Connections, tokens of clients and limits of bodies are those of `flopsmith serve`
-//! ([`flopsmith_serve::listen`], [`flopsmith_serve::intake`]).
+//! ([`stream`]). Connections, tokens of clients, limits of bodies and the counter of responses are those of `flopsmith serve`
+//! ([`flopsmith_serve::listen`], [`flopsmith_serve::intake`], [`flopsmith_serve::responses`]).
 //!
 //! Adapters may come and go while the service runs ([`adapters`]), by vLLM's routes.
 //!

@@ -2,23 +2,17 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use prometheus_client::encoding::EncodeLabelSet;
+use flopsmith_serve::responses::Responses;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfResponse {
-    route: String,
-    status: u16,
-}
 
 /// The counters of a process.
 pub struct Metrics {
     registry: Registry,
-    responses: Family<OfResponse, Counter>,
+    /// Responses.
+    pub responses: Responses,
     prompt_tokens: Counter,
     written_tokens: Counter,
     rate: Gauge<f64, AtomicU64>,
@@ -34,9 +28,7 @@ pub struct Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("flopsmith_model");
-        let responses = Family::default();
-        let help = "Responses, by route and HTTP status";
-        registry.register("responses", help, responses.clone());
+        let responses = Responses::new(&mut registry);
         let prompt_tokens = Counter::default();
         let help = "Tokens of the prompts of all requests that were taken";
         registry.register("prompt_tokens", help, prompt_tokens.clone());
@@ -72,15 +64,6 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// A request was answered. `route` is the pattern of its path.
-    pub fn answered(&self, route: &str, status: u16) {
-        let of = OfResponse {
-            route: route.to_owned(),
-            status,
-        };
-        self.responses.get_or_create(&of).inc();
-    }
-
     /// Prompts with this number of tokens were taken.
     pub fn prompted(&self, tokens: u64) {
         self.prompt_tokens.inc_by(tokens);
@@ -159,7 +142,7 @@ mod tests {
     fn the_reference_lists_every_metric() {
         let metrics = Metrics::default();
         // A family without a member is not written.
-        metrics.answered("/health", 200);
+        metrics.responses.count("/health", 200);
         let page = include_str!("../../../docs/reference/model-serve.md");
         let text = metrics.text();
         let described = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));

@@ -133,7 +133,7 @@ fn candidate_call(
     rng: &mut ChaCha8Rng,
 ) -> Result<Duration, Stop> {
     let state = bench.fresh(rng, "plain", true)?;
-    // Parameters first: the inputs do not exist yet while the worker copies them, which takes unclocked time.
+    // Parameters first: the inputs do not exist yet while the worker copies them, which takes off-clock time.
     let parameters_at = bench.loaded.layout.parameters_at;
     let parameters = state.get(parameters_at as usize..).unwrap_or_default();
     worker.arena.write(parameters_at, parameters)?;

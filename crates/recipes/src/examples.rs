@@ -16,10 +16,7 @@ use serde_json::json;
 use crate::Order;
 use crate::checkpoints::Checkpoints;
 use crate::fit::fit;
-use crate::skipped::Skipped;
-use crate::{
-    Placement, Reader, apart, beside, keep_report, open, refused, save, say_placement, unrestorable,
-};
+use crate::{Placement, Reader, apart, beside, keep_report, open, refused, save, say_placement};
 use flopsmith_run::exit::{INTERRUPTED, OK};
 
 /// The report on a finished model.
@@ -70,11 +67,6 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
         validation.len()
     ));
     let mut training = SftTraining::new(model, &examples, &sft, &validation).map_err(refused)?;
-    if let Some(files) = &saved {
-        training.restore(files).map_err(unrestorable)?;
-        say(&format!("resuming after update {}", training.steps_done()));
-    }
-    let mut skipped = Skipped::of(&output, order.resume)?;
     let shown = |place: usize| {
         let (prompt, answer) = &examples[place];
         json!({
@@ -82,17 +74,11 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
             "answer": reader.text(answer), "answer_tokens": answer,
         })
     };
-    let every = recipe.checkpoint_every;
-    if !fit(
-        order,
-        &mut training,
-        &checkpoints,
-        every,
-        &mut skipped,
-        shown,
-    )? {
+    let (saved, every) = (saved.as_ref(), recipe.checkpoint_every);
+    let fitted = fit(order, &mut training, &checkpoints, saved, every, shown)?;
+    let Some(skipped) = fitted else {
         return Ok(INTERRUPTED);
-    }
+    };
     let digest = save(
         &training.model,
         &reader.tokenizer,

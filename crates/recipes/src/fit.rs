@@ -7,27 +7,32 @@ use flopsmith_run::interrupt::Watch;
 use flopsmith_run::ticker::Ticker;
 use serde_json::Value;
 
-use crate::Order;
-use crate::checkpoints::Checkpoints;
+use crate::checkpoints::{Checkpoints, Files};
 use crate::skipped::Skipped;
+use crate::{Order, unrestorable};
 
-/// Performs all updates that are left, and writes a checkpoint after every `every` of them; 0 writes one only when
-/// interrupted. `shown` describes the example at an index. False if a stop was requested: the training can then be
-/// resumed.
+/// Restores the training from `saved`, if it is resumed, and performs all updates that are left. Writes a checkpoint after
+/// every `every` of them; 0 writes one only when interrupted. `shown` describes the example at an index. Returns the
+/// batches of skipped updates; none if a stop was requested: the training can then be resumed.
 pub fn fit(
     order: &Order<'_>,
     training: &mut SftTraining,
     checkpoints: &Checkpoints,
+    saved: Option<&Files>,
     every: u64,
-    skipped: &mut Skipped,
     shown: impl Fn(usize) -> Value,
-) -> Result<bool> {
+) -> Result<Option<Skipped>> {
+    if let Some(files) = saved {
+        training.restore(files).map_err(unrestorable)?;
+        say(&format!("resuming after update {}", training.steps_done()));
+    }
+    let mut skipped = Skipped::of(&order.output(), order.resume)?;
     let watch = Watch::start()?;
     let mut ticker = Ticker::new(50);
     loop {
         let step = training.step();
         let Some(progress) = skipped.step(step, &training.take_skipped(), &shown)? else {
-            return Ok(true);
+            return Ok(Some(skipped));
         };
         ticker.tick(progress.step, progress.steps, || {
             let validation = progress
@@ -47,7 +52,7 @@ pub fn fit(
         if interrupted {
             ticker.end();
             say("interrupted; give --resume to continue from here");
-            return Ok(false);
+            return Ok(None);
         }
     }
 }

@@ -22,11 +22,8 @@ use serde_json::json;
 use crate::checkpoints::Checkpoints;
 use crate::fit::fit;
 use crate::reasons::{Reason, Unsuccessful};
-use crate::skipped::Skipped;
 use crate::starter::{END, Start};
-use crate::{
-    Order, Placement, apart, base_of, keep_report, refused, save, say_placement, unrestorable,
-};
+use crate::{Order, Placement, apart, base_of, keep_report, refused, save, say_placement};
 
 /// Nests that a thread makes before the progress is printed.
 const PART: u64 = 32;
@@ -152,11 +149,6 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
     say_placement(&model, sft.lora.as_ref());
     let mut training =
         SftTraining::new(model, &tokens.examples, &sft, &tokens.validation).map_err(refused)?;
-    if let Some(files) = &saved {
-        training.restore(files).map_err(unrestorable)?;
-        say(&format!("resuming after update {}", training.steps_done()));
-    }
-    let mut skipped = Skipped::of(&output, order.resume)?;
     let shown = |place: usize| {
         let (prompt, answer) = &tokens.examples[place];
         let text = |ids: &[u32]| tokenizer.decode(ids).unwrap_or_default();
@@ -165,17 +157,11 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
             "answer": text(answer), "answer_tokens": answer,
         })
     };
-    let every = recipe.checkpoint_every;
-    if !fit(
-        order,
-        &mut training,
-        &checkpoints,
-        every,
-        &mut skipped,
-        shown,
-    )? {
+    let (saved, every) = (saved.as_ref(), recipe.checkpoint_every);
+    let fitted = fit(order, &mut training, &checkpoints, saved, every, shown)?;
+    let Some(skipped) = fitted else {
         return Ok(INTERRUPTED);
-    }
+    };
     skipped.tell();
     // `replica` returns another handle on the same weights.
     let mut model = training.model.replica()?;

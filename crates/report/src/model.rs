@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 
 use flopsmith_protocol::{Interval, PpoMetrics, TechniqueSet, VerifiedSizes, WorkloadMeasurement};
-use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 
 /// A run. Everything but the title may be missing; the page then leaves that part out.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunReport {
     /// Heading, e.g. `dgemm 256³: GRPO with Staged Quality-Diversity`.
     pub title: String,
@@ -60,8 +58,7 @@ pub struct RunReport {
 }
 
 /// The sizes of a problem, for people.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sizes {
     /// Those at which programs are timed, e.g. `n = 256`.
     pub timed: String,
@@ -70,8 +67,7 @@ pub struct Sizes {
 }
 
 /// The noise of a run's measurements.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Noise {
     /// Measurements, without cached ones.
     pub measurements: u64,
@@ -93,8 +89,7 @@ pub struct Noise {
 }
 
 /// A run in numbers.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summary {
     /// Steps done.
     pub steps: u64,
@@ -127,8 +122,7 @@ pub struct Summary {
 }
 
 /// Samples of the policy at one moment.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Moment {
     /// Outcomes that count.
     pub samples: u64,
@@ -145,8 +139,7 @@ pub struct Moment {
 }
 
 /// One step.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct StepMetrics {
     /// Its number.
     pub step: u64,
@@ -179,8 +172,7 @@ pub struct StepMetrics {
 }
 
 /// One problem of a run over many.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct OfProblem {
     /// Its name.
     pub problem: String,
@@ -201,8 +193,7 @@ pub struct OfProblem {
 }
 
 /// A step of one problem.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProblemStep {
     /// Its number.
     pub step: u64,
@@ -213,8 +204,7 @@ pub struct ProblemStep {
 }
 
 /// A change of stage.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct StageChange {
     /// The step after which it happened.
     pub step: u64,
@@ -227,8 +217,7 @@ pub struct StageChange {
 }
 
 /// One cell of the archive.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct CellRow {
     /// Its techniques.
     pub techniques: TechniqueSet,
@@ -249,8 +238,7 @@ pub struct CellRow {
 }
 
 /// An archive in the terms of the literature on quality diversity; the objective is the GFLOPS of a cell's best confirmed program.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ArchiveStats {
     /// Cells that hold a confirmed program.
     pub filled: u64,
@@ -273,7 +261,7 @@ pub struct ArchiveStats {
 }
 
 /// The best verified program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Best {
     /// Its speed, 10⁹ operations a second.
     pub gflops: f64,
@@ -294,16 +282,12 @@ pub struct Best {
     /// Its source.
     pub source: String,
     /// Its speed at each of several workloads; empty where there is one.
-    #[serde(default)]
     pub workloads: Vec<WorkloadMeasurement>,
     /// The sizes of its verification; none if that was a screening.
-    #[serde(default)]
     pub sizes: Option<VerifiedSizes>,
     /// Seconds of its calls; none over several workloads, each of which has its own.
-    #[serde(default)]
     pub call: Option<Clock>,
     /// Bytes that its calls move at least, 10⁹/s, where the bandwidth of memory limits it.
-    #[serde(default)]
     pub gb_per_second: Option<f64>,
 }
 
@@ -318,8 +302,7 @@ impl Best {
 }
 
 /// OpenBLAS on this machine.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct OpenBlas {
     /// Its speed with the core type that is fastest here.
     pub gflops: f64,
@@ -330,8 +313,7 @@ pub struct OpenBlas {
 }
 
 /// The limits of a machine by the roofline model.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Roofline {
     /// Threads that programs were timed with.
     pub threads: u32,
@@ -353,8 +335,7 @@ pub struct Roofline {
 }
 
 /// The limit of a machine at one workload.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct WorkloadRoof {
     /// Name of the workload.
     pub name: String,
@@ -369,8 +350,7 @@ pub struct WorkloadRoof {
 }
 
 /// How fast multiply-adds are with vectors of one width.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ceiling {
     /// `scalar`, `256 bits` and so on.
     pub name: String,
@@ -381,8 +361,7 @@ pub struct Ceiling {
 }
 
 /// How fast one level of the memory hierarchy is read.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bandwidth {
     /// `L2`, `L3`, `memory`.
     pub name: String,
@@ -393,8 +372,7 @@ pub struct Bandwidth {
 }
 
 /// A command line and its effect.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Command {
     /// Its effect.
     pub what: String,

@@ -2,7 +2,7 @@
 //! which lines are appended as they come. A line that a killed process left unfinished is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -44,17 +44,11 @@ pub fn claim<T: Serialize>(
         .truncate(false)
         .open(&about)
         .map_err(|e| output::unwritable(&about, e))?;
-    match locked.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            return Err(usage(format!(
-                "another process works on the {noun} in {}; wait for it, or name another folder with --output",
-                path.display()
-            )));
-        }
-        Err(TryLockError::Error(e)) => {
-            return Err(e).with_context(|| format!("cannot lock {}", about.display()));
-        }
+    if !output::locked(&locked).with_context(|| format!("cannot lock {}", about.display()))? {
+        return Err(usage(format!(
+            "another process works on the {noun} in {}; wait for it, or name another folder with --output",
+            path.display()
+        )));
     }
     let mut text = String::new();
     locked

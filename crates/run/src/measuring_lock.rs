@@ -8,13 +8,14 @@
 //! All processes of a machine have to use the same file, for all users and in all environments. Therefore TMPDIR is
 //! ignored, and the folder is chosen by a property that is the same for all users: everybody may write to it.
 
-use std::fs::{File, Permissions, TryLockError};
+use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Read, Result, Seek, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::Builder;
 
 use crate::console::say;
+use crate::output::locked;
 
 /// The file's name, the same for all users of the machine.
 const FILE: &str = "flopsmith-measuring.lock";
@@ -64,26 +65,21 @@ fn is_everybodys(folder: &Path) -> bool {
 /// process.
 fn meet(folder: &Path, what: &str) -> Result<Option<String>> {
     let mut file = open(&folder.join(FILE))?;
-    match file.try_lock() {
-        Ok(()) => {
-            hold(file, what);
-            Ok(None)
-        }
-        Err(TryLockError::WouldBlock) => {
-            let other = holder(&mut file);
-            let what = what.to_owned();
-            // The thread takes the lock once the other process has ended, so that a third process notices this one.
-            Builder::new()
-                .name("measuring-lock".into())
-                .spawn(move || {
-                    if file.lock().is_ok() {
-                        hold(file, &what);
-                    }
-                })?;
-            Ok(Some(other))
-        }
-        Err(TryLockError::Error(e)) => Err(e),
+    if locked(&file)? {
+        hold(file, what);
+        return Ok(None);
     }
+    let other = holder(&mut file);
+    let what = what.to_owned();
+    // The thread takes the lock once the other process has ended, so that a third process notices this one.
+    Builder::new()
+        .name("measuring-lock".into())
+        .spawn(move || {
+            if file.lock().is_ok() {
+                hold(file, &what);
+            }
+        })?;
+    Ok(Some(other))
 }
 
 /// Opens the file of any owner. Links are not followed, since all users can write to the folder.

@@ -1,6 +1,6 @@
 //! Output files and folders that the user named. Each is checked before the work that fills it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -99,6 +99,15 @@ pub fn folder(path: &Path) -> Result<()> {
         .and_then(|()| File::create(&probe))
         .and_then(|_| std::fs::remove_file(&probe))
         .map_err(|e| unwritable(path, e))
+}
+
+/// Locks a file until it is closed. False if another process holds the lock.
+pub fn locked(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
 }
 
 impl Drop for Output {

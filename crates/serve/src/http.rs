@@ -9,15 +9,15 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{MatchedPath, Path, Query, Request, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use flopsmith_protocol::Digest;
 use futures::Stream;
-use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use hyper::{Method, StatusCode};
+use hyper::StatusCode;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -38,8 +38,6 @@ use crate::service::{First, Service};
 use crate::trainers;
 use crate::wire::{self, DryRun};
 
-/// The header of the version of the service.
-const VERSION: &str = "flopsmith-version";
 /// The header of the job of a request.
 const JOB: &str = "flopsmith-job";
 /// The header of the number of evaluations before the next one of the job.
@@ -102,37 +100,22 @@ pub fn router(app: App) -> Router {
 
 /// Checks a request before its route sees it, and completes the response.
 async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let matched = request.extensions().get::<MatchedPath>();
-    let route = matched.map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
-    let method = request.method().clone();
-    let mut response = match app.admits(&request) {
+    let admitted = match app.admits(&request) {
         Ok(holder) => {
             request.extensions_mut().insert(holder);
-            next.run(request).await
+            Ok(())
         }
-        Err(refusal) => refusal.into_response(),
+        Err(refusal) => Err(refusal),
     };
-    if response.status() == StatusCode::METHOD_NOT_ALLOWED {
-        response = wrong_method(&method, response.headers().get(ALLOW));
-    }
-    let version = HeaderValue::from_static(env!("CARGO_PKG_VERSION"));
-    response.headers_mut().insert(VERSION, version);
-    let status = response.status().as_u16();
-    app.service.metrics.answered(&route, status);
-    response
+    let responses = &app.service.metrics.responses;
+    responses
+        .answer(request, admitted, next, wrong_method)
+        .await
 }
 
-fn wrong_method(method: &Method, allowed: Option<&HeaderValue>) -> Response {
-    let words = allowed.and_then(|allowed| allowed.to_str().ok());
-    let detail = format!(
-        "{method} has no meaning here; use {}",
-        words.unwrap_or("another method")
-    );
-    let mut response = Refusal::new(Kind::WrongMethod, detail).into_response();
-    if let Some(allowed) = allowed {
-        response.headers_mut().insert(ALLOW, allowed.clone());
-    }
-    response
+fn wrong_method(method: &str, allowed: &str) -> Refusal {
+    let detail = format!("{method} has no meaning here; use {allowed}");
+    Refusal::new(Kind::WrongMethod, detail)
 }
 
 fn no_route(request: &Request) -> Refusal {

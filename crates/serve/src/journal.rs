@@ -83,11 +83,9 @@ pub struct Order {
     pub created_unix_ms: u64,
     /// Place among the requests of the folder.
     pub number: u64,
-    /// The client that sent it, without its quota; orders of old versions name nobody.
-    #[serde(default)]
+    /// The client that sent it, without its quota.
     pub holder: Holder,
-    /// The part that the program of an `against` has in the job; orders of old versions name none.
-    #[serde(default)]
+    /// The part that the program of an `against` has in the job.
     pub comparison: Comparison,
 }
 

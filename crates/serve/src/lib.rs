@@ -44,6 +44,7 @@ mod quota;
 mod reference;
 mod refusal;
 mod repeats;
+pub mod responses;
 mod roofs;
 mod service;
 mod station;

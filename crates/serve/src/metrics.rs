@@ -10,6 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::program::{Judged, Program};
+use crate::responses::Responses;
 use crate::wire::Outcome;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -24,19 +25,14 @@ struct OfPurpose {
     purpose: &'static str,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfResponse {
-    route: String,
-    status: u16,
-}
-
 /// The counters of a process.
 pub struct Metrics {
     registry: Registry,
     evaluations: Family<OfOutcome, Counter>,
     cached: Counter,
     seconds: Family<OfPurpose, Counter<f64, AtomicU64>>,
-    responses: Family<OfResponse, Counter>,
+    /// Responses.
+    pub responses: Responses,
     waiting: Gauge,
     evaluating: Gauge,
     jobs: Gauge,
@@ -79,12 +75,7 @@ impl Default for Metrics {
             Unit::Seconds,
             seconds.clone(),
         );
-        let responses = Family::default();
-        registry.register(
-            "responses",
-            "Responses, by route and HTTP status",
-            responses.clone(),
-        );
+        let responses = Responses::new(&mut registry);
         let waiting = Gauge::default();
         let help = "Programs that wait or are being evaluated";
         registry.register("waiting", help, waiting.clone());
@@ -132,15 +123,6 @@ impl Metrics {
         self.cached.inc();
     }
 
-    /// A request was answered. `route` is the pattern of its path.
-    pub fn answered(&self, route: &str, status: u16) {
-        let of = OfResponse {
-            route: route.to_owned(),
-            status,
-        };
-        self.responses.get_or_create(&of).inc();
-    }
-
     /// A connection was opened; dropping the guard closes it.
     pub fn connected(&self) -> Connected {
         self.connections.inc();
@@ -177,7 +159,7 @@ mod tests {
     #[test]
     fn the_reference_lists_every_metric() {
         let metrics = Metrics::default();
-        metrics.answered("/v1/health", 200);
+        metrics.responses.count("/v1/health", 200);
         // A family without a member is not written.
         let (outcome, reason) = ("measured", "");
         let of = OfOutcome { outcome, reason };

@@ -75,8 +75,7 @@ impl FromStr for Quota {
 struct Window {
     began_unix_ms: u64,
     used: u64,
-    /// The unfinished jobs that were counted in this window. Files of old versions name none.
-    #[serde(default)]
+    /// The unfinished jobs that were counted in this window.
     jobs: BTreeMap<JobId, Counted>,
 }
 
@@ -381,19 +380,6 @@ mod tests {
         quotas.charge(holder, &job, 3, 5);
         quotas.forget(holder, &job);
         quotas.check(holder, 3, 5).unwrap();
-    }
-
-    #[test]
-    fn a_window_of_an_old_version_is_read() {
-        let place = tempfile::tempdir().unwrap();
-        let tokens = Token::new("0123456789abcdef 3/hour").unwrap();
-        let holder = tokens.holder(Some(b"Bearer 0123456789abcdef")).unwrap();
-        let file = open(place.path()).path(holder);
-        std::fs::write(file, r#"{"began_unix_ms":5,"used":2}"#).unwrap();
-        let quotas = open(place.path());
-        quotas.refund(holder, &JobId::random(), &[0]);
-        quotas.check(holder, 1, 6).unwrap();
-        assert!(quotas.check(holder, 2, 6).is_err());
     }
 
     #[test]

@@ -29,7 +29,7 @@ use crate::reference::{Grade, Reference};
 use crate::roofs::Roofs;
 use crate::wire::ReferenceSpeeds;
 
-use bench::{Bench, Measured, Quiet};
+use bench::{Bench, IdleWait, Measured};
 
 /// Number of places for problems that stay open. Each has processes and buffers of its own ([`Bench::places`]).
 const OPEN: usize = 8;
@@ -109,11 +109,11 @@ impl Station {
                 "the problem is not open",
             ));
         };
-        let quiet = Quiet {
+        let idle = IdleWait {
             limit: self.settings.wait,
             stopped: &self.stopped,
         };
-        let done = open.evaluate(program, self.settings.sanitize, &quiet)?;
+        let done = open.evaluate(program, self.settings.sanitize, &idle)?;
         if let Err(error) = self.cache.keep(program, &done) {
             tracing::warn!(%error, "a result cannot be kept");
         }
@@ -183,8 +183,8 @@ impl Station {
         Ok(())
     }
 
-    fn quiet(&self) -> Quiet<'_> {
-        Quiet {
+    fn idle_wait(&self) -> IdleWait<'_> {
+        IdleWait {
             limit: self.settings.wait,
             stopped: &self.stopped,
         }
@@ -193,7 +193,7 @@ impl Station {
     /// Opens a problem: finds its tools, and measures peak and baseline.
     fn opened(&self, problem: &Arc<Problem>) -> Result<Open, Failure> {
         let pipeline = pipeline(problem, &self.host)?;
-        let bench = bench::open(pipeline.clone(), &self.settings, &self.quiet())?;
+        let bench = bench::open(pipeline.clone(), &self.settings, &self.idle_wait())?;
         self.keep_attestation(bench.attestation());
         Ok(Open {
             circumstances: Circumstances::of(&pipeline, self.settings.threads),
@@ -212,7 +212,7 @@ impl Station {
             of_each,
             peak_gflops,
             busy,
-        } = open.bench.measure(grade, &self.quiet())?;
+        } = open.bench.measure(grade, &self.idle_wait())?;
         let attestation = open.bench.attestation();
         self.keep_attestation(attestation);
         let problem = open.pipeline.problem();
@@ -326,7 +326,7 @@ impl Open {
         &mut self,
         program: &Program,
         sanitize: bool,
-        quiet: &Quiet<'_>,
+        idle: &IdleWait<'_>,
     ) -> Result<Judged, Failure> {
         let reference = self.reference(Grade::of(program.purpose)).cloned();
         let reference = reference.ok_or_else(|| {
@@ -334,7 +334,7 @@ impl Open {
         })?;
         let of_reference = reference.speeds.machine_busy.as_deref();
         let bench = &mut self.bench;
-        let mut done = bench.evaluate(program, sanitize, of_reference, quiet)?;
+        let mut done = bench.evaluate(program, sanitize, of_reference, idle)?;
         if let Verdict::Measured { measurement } = &mut done.verdict {
             // The timer may have been made anew since the reference was measured.
             let speeds = &reference.speeds;

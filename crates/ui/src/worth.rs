@@ -1,15 +1,14 @@
 //! Rewards and advantages of the samples of a step, by the settings of their run.
 //!
-//! The learner computes its own while it trains. These are computed again from the outcomes, so they lack what only the
-//! learner has: best answers that it imitates, and samples that its filter leaves out.
+//! The learner computes its own while it trains. The same code computes these again from the outcomes, so they lack what
+//! only the learner has: best answers that it imitates, and samples that its filter leaves out.
 
 use std::collections::BTreeMap;
 
+use flopsmith_actors::advantages::Rewards;
 use flopsmith_actors::peaks::Peaks;
 use flopsmith_config::{Algorithm, Settings};
 use flopsmith_protocol::{GroupId, Outcome, Purpose};
-use flopsmith_reward::advantage::is_flat;
-use flopsmith_reward::{Context, group_advantages, sharing};
 
 /// The worth of a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -38,62 +37,20 @@ pub fn of_step(
     peaks: &Peaks,
     best: impl Fn(&Outcome) -> Option<f64>,
 ) -> Vec<Worth> {
-    let mut worth = Vec::new();
-    // The prompt and the program, its reward in its group, and the standard error of the reward.
-    let mut shared = Vec::new();
-    for outcome in samples {
-        let candidate = &outcome.candidate;
-        let context = Context {
-            peak_gflops: peaks.get(&candidate.problem),
-            stage_best_gflops: best(outcome),
-        };
-        let reward = settings.reward.reward(&outcome.verdict, &context);
-        let error = settings.reward.reward_se(&outcome.verdict, &context);
-        worth.push(Worth {
-            reward,
-            advantage: None,
-        });
-        // Programs that differ in white space only are one program.
-        let program: String = outcome.source.split_whitespace().collect();
-        let key = (candidate.problem.clone(), candidate.permitted, program);
-        let in_group = reward.filter(|_| !candidate.exploration);
-        shared.push((key, in_group, error.unwrap_or(0.0)));
-    }
-    if !has_advantages(settings, samples) {
-        return worth;
-    }
-    let own: Vec<Option<f64>> = shared.iter().map(|(_, reward, _)| *reward).collect();
-    sharing::share(&mut shared, settings.advantage.sharing);
+    let rewards = Rewards::of(samples.iter(), settings, peaks, best);
     let mut groups: BTreeMap<&GroupId, Vec<usize>> = BTreeMap::new();
-    for (place, outcome) in samples.iter().enumerate() {
-        let group = groups.entry(&outcome.candidate.group).or_default();
-        group.push(place);
-    }
-    let rewards: Vec<(Vec<Option<f64>>, Vec<f64>)> = groups
-        .values()
-        .map(|places| {
-            let alone: Vec<Option<f64>> = places.iter().map(|place| own[*place]).collect();
-            let left_out = settings.advantage.leaves_out_flat_groups() && is_flat(&alone);
-            let of = places.iter().map(|place| {
-                let (_, reward, error) = &shared[*place];
-                (reward.filter(|_| !left_out), *error)
-            });
-            of.unzip()
-        })
-        .collect();
-    let advantages = group_advantages(&rewards, settings.advantage.scale, settings.advantage.kind);
-    for (places, advantages) in groups.values().zip(advantages) {
-        for (place, advantage) in places.iter().zip(advantages) {
-            let is_right = samples[*place].verdict.measurement().is_some();
-            let added = if is_right {
-                settings.advantage.imitation
-            } else {
-                0.0
-            };
-            worth[*place].advantage = advantage.map(|advantage| advantage + added);
+    if has_advantages(settings, samples) {
+        for (place, outcome) in samples.iter().enumerate() {
+            let group = groups.entry(&outcome.candidate.group).or_default();
+            group.push(place);
         }
     }
+    let groups: Vec<Vec<usize>> = groups.into_values().collect();
+    let advantages = rewards.advantages(&groups, settings);
+    let worth = rewards.raw.into_iter().zip(advantages);
     worth
+        .map(|((reward, _), advantage)| Worth { reward, advantage })
+        .collect()
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub(crate) const BUCKET: &str = "fs_outcome_cache";
 
 /// The entries of all programs that were tried, shared by all nodes. Cheap to clone.
 #[derive(Clone)]
-pub struct Results(Arc<Inner>);
+pub struct OutcomeCache(Arc<Inner>);
 
 struct Inner {
     bus: Bus,
@@ -27,8 +27,8 @@ struct Inner {
     waiting: Mutex<HashMap<String, Arc<Notify>>>,
 }
 
-impl Results {
-    /// The results on this bus.
+impl OutcomeCache {
+    /// The cache on this bus.
     pub fn new(bus: Bus) -> Self {
         Self(Arc::new(Inner {
             bus,
@@ -138,26 +138,22 @@ impl Results {
 
 /// A waiter of this process for a program. The last waiter to leave removes the program from the list.
 struct Waiting<'a> {
-    results: &'a Results,
+    cache: &'a OutcomeCache,
     key: &'a str,
     notify: Arc<Notify>,
 }
 
 impl<'a> Waiting<'a> {
-    fn new(results: &'a Results, key: &'a str) -> Self {
-        let mut waiting = results.waiting();
+    fn new(cache: &'a OutcomeCache, key: &'a str) -> Self {
+        let mut waiting = cache.waiting();
         let notify = Arc::clone(waiting.entry(key.to_owned()).or_default());
-        Self {
-            results,
-            key,
-            notify,
-        }
+        Self { cache, key, notify }
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let mut waiting = self.results.waiting();
+        let mut waiting = self.cache.waiting();
         let ours = |there: &Arc<Notify>| Arc::ptr_eq(there, &self.notify);
         // One reference is the list's, the other one is this waiter's.
         if waiting.get(self.key).is_some_and(ours) && Arc::strong_count(&self.notify) <= 2 {

@@ -185,7 +185,7 @@ impl Compiler {
                 // Another program may use the slot. The worker asks for as many programs as can begin here and keeps no
                 // others from other nodes.
                 job.delivery.park(true);
-                let (results, stop) = (host.results, stop.clone());
+                let (cache, stop) = (host.outcome_cache, stop.clone());
                 hand.parked.push(Box::pin(async move {
                     let run = &job.stage_context.context.run;
                     let deadline = tokio::time::Instant::now() + TAKEOVER_AFTER;
@@ -193,7 +193,7 @@ impl Compiler {
                         biased;
                         () = stop.cancelled() => true,
                         // If the entry cannot be read, the next look-up meets the error and handles it.
-                        settled = results.settled(run, &job.key, deadline) => settled.unwrap_or(true),
+                        settled = cache.settled(run, &job.key, deadline) => settled.unwrap_or(true),
                     };
                     (job, (!settled).then_some(holder))
                 }));
@@ -250,7 +250,7 @@ async fn take(
 async fn look_up(host: Host, job: Job, instead: Option<CandidateId>) -> Found {
     let candidate = &job.delivery.message().candidate;
     let found = host
-        .results
+        .outcome_cache
         .look_up(&job.key, candidate, instead.as_ref())
         .await;
     let found = found.unwrap_or_else(|error| {

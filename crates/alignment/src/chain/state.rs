@@ -6,7 +6,7 @@
 //! measured.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -168,17 +168,11 @@ impl Folder {
             .truncate(false)
             .open(&lock)
             .map_err(|e| output::unwritable(&lock, e))?;
-        match locked.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(usage(format!(
-                    "another process works in {}; wait for it, or name another folder with --output",
-                    path.display()
-                )));
-            }
-            Err(TryLockError::Error(e)) => {
-                return Err(e).with_context(|| format!("cannot lock {}", lock.display()));
-            }
+        if !output::locked(&locked).with_context(|| format!("cannot lock {}", lock.display()))? {
+            return Err(usage(format!(
+                "another process works in {}; wait for it, or name another folder with --output",
+                path.display()
+            )));
         }
         let state = path.join(STATE);
         let saved = match state.is_file() {

@@ -62,9 +62,9 @@ async fn unreferenced_artifacts_are_removed_and_all_others_stay() {
     };
     let verify = Queue::verify(&machine_class()).of(&run_id());
     bus.publish(&verify, &compiled).await.unwrap();
-    let results = bus.kv("fs_outcome_cache").await.unwrap();
+    let cache = bus.kv("fs_outcome_cache").await.unwrap();
     let note = format!("{{\"object\":\"{}\"}}", known.digest);
-    results.put("some.key", note).await.unwrap();
+    cache.put("some.key", note).await.unwrap();
     let runs = place.path().join("runs");
     std::fs::create_dir_all(runs.join("r-1")).unwrap();
     let line = format!("{{\"samples\":\"{}\"}}\n", recorded.digest);

@@ -445,17 +445,6 @@ fn a_training_by_ppo_shows_how_far_the_policy_has_gone_and_how_well_values_predi
 }
 
 #[test]
-fn the_data_survive_a_file() {
-    let text = serde_json::to_string(&example()).expect("the data can be written");
-    let again: RunReport = serde_json::from_str(&text).expect("the data can be read");
-    // assert_eq would print the whole page.
-    assert!(
-        again == example(),
-        "something was lost or changed on the way"
-    );
-}
-
-#[test]
 fn a_run_that_did_nothing_yet_still_has_a_page() {
     let page = html(&RunReport {
         title: "empty".into(),

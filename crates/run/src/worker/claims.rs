@@ -5,12 +5,13 @@
 //! cores than it wants, it shares cores: a slower cluster is better than one that does not start, and each worker
 //! reports that it shares.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
 use crate::console::usage;
+use crate::output::locked;
 
 /// Greatest number of workers that share a core.
 const MOST: usize = 64;
@@ -69,14 +70,10 @@ pub fn claim(
         for threads in &physical {
             let core = threads[0];
             let file = open(folder.join(format!("core-{core}.{others}"))).with_context(unusable)?;
-            match file.try_lock() {
-                Ok(()) => {
-                    cores.extend(threads);
-                    claimed += 1;
-                    locks.push(file);
-                }
-                Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(error).with_context(unusable),
+            if locked(&file).with_context(unusable)? {
+                cores.extend(threads);
+                claimed += 1;
+                locks.push(file);
             }
             if claimed == wanted {
                 return Ok(Claim {

@@ -16,14 +16,14 @@ use crate::program::Program;
 use crate::reference::Grade;
 
 /// How long to wait until the machine is quiet, and the request that ends the wait.
-pub struct Quiet<'a> {
+pub struct IdleWait<'a> {
     /// The longest wait.
     pub limit: Duration,
     /// Cancelled once nothing is to be measured any more.
     pub stopped: &'a CancellationToken,
 }
 
-impl Quiet<'_> {
+impl IdleWait<'_> {
     /// Waits until `look` finds nothing. Returns the disturbance that remains.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ pub trait Bench: Send {
     ///
     /// # Errors
     /// The failure of this machine or of the problem.
-    fn measure(&mut self, grade: Grade, quiet: &Quiet<'_>) -> Result<Measured, Failure>;
+    fn measure(&mut self, grade: Grade, idle: &IdleWait<'_>) -> Result<Measured, Failure>;
 
     /// From now on ratios refer to the reference with these chains.
     fn refer_to(&mut self, chains: &Chains);
@@ -81,7 +81,7 @@ pub trait Bench: Send {
         program: &Program,
         sanitize: bool,
         of_reference: Option<&str>,
-        quiet: &Quiet<'_>,
+        idle: &IdleWait<'_>,
     ) -> Result<Evaluated, Failure>;
 }
 
@@ -92,13 +92,13 @@ pub trait Bench: Send {
 pub fn open(
     pipeline: Pipeline,
     settings: &Settings,
-    quiet: &Quiet<'_>,
+    idle: &IdleWait<'_>,
 ) -> Result<Box<dyn Bench>, Failure> {
     let bench: Box<dyn Bench> = match pipeline {
         Pipeline::Kernel(evaluator) => {
-            Box::new(KernelBench::open(*evaluator, settings.threads, quiet)?)
+            Box::new(KernelBench::open(*evaluator, settings.threads, idle)?)
         }
-        Pipeline::Module(evaluator) => Box::new(ModuleBench::open(evaluator, quiet)?),
+        Pipeline::Module(evaluator) => Box::new(ModuleBench::open(evaluator, idle)?),
     };
     Ok(bench)
 }

@@ -6,7 +6,7 @@ use flopsmith_measure::{Chains, Timer, Verifier};
 use flopsmith_protocol::{Failure, Verdict};
 use flopsmith_run::idle_wait;
 
-use super::bench::{Bench, Measured, Quiet};
+use super::bench::{Bench, IdleWait, Measured};
 use crate::program::Program;
 use crate::reference::Grade;
 use crate::wire::Purpose;
@@ -28,11 +28,11 @@ impl KernelBench {
     ///
     /// # Errors
     /// The failure of this machine or of the problem.
-    pub fn open(plain: Evaluator, threads: u32, quiet: &Quiet<'_>) -> Result<Self, Failure> {
+    pub fn open(plain: Evaluator, threads: u32, idle: &IdleWait<'_>) -> Result<Self, Failure> {
         let sanitizing = plain.clone().with_sanitizers(threads);
         let verifier = plain.verifier(threads)?;
         let cores = cores_to_watch(threads);
-        let reference_busy = quiet.wait(|| idle_wait::used(&cores))?;
+        let reference_busy = idle.wait(|| idle_wait::used(&cores))?;
         let timer = plain.timer(threads)?;
         Ok(Self {
             plain,
@@ -58,11 +58,11 @@ impl Bench for KernelBench {
         self.timer.attestation()
     }
 
-    fn measure(&mut self, grade: Grade, quiet: &Quiet<'_>) -> Result<Measured, Failure> {
+    fn measure(&mut self, grade: Grade, idle: &IdleWait<'_>) -> Result<Measured, Failure> {
         // The timer has measured it for `Grade::Quick`.
         if grade == Grade::Refined {
             let timer = &mut self.timer;
-            self.reference_busy = quiet.wait(|| idle_wait::look(timer))?;
+            self.reference_busy = idle.wait(|| idle_wait::look(timer))?;
             self.timer.refine_reference()?;
         }
         Ok(Measured {
@@ -83,7 +83,7 @@ impl Bench for KernelBench {
         program: &Program,
         sanitize: bool,
         of_reference: Option<&str>,
-        quiet: &Quiet<'_>,
+        idle: &IdleWait<'_>,
     ) -> Result<Evaluated, Failure> {
         let certifies = program.purpose == Purpose::Certify;
         let evaluator = match sanitize || certifies {
@@ -98,8 +98,8 @@ impl Bench for KernelBench {
             let timer = &mut self.timer;
             // A look at the cores takes a sixth of a second. The quarantine costs nothing while the machine is quiet.
             let own = match certifies {
-                true => quiet.wait(|| idle_wait::look(timer))?,
-                false => quiet.wait(|| idle_wait::drifted(timer))?,
+                true => idle.wait(|| idle_wait::look(timer))?,
+                false => idle.wait(|| idle_wait::drifted(timer))?,
             };
             busy = idle_wait::resting_on(of_reference, own);
         }

@@ -6,7 +6,7 @@ use flopsmith_measure::Chains;
 use flopsmith_protocol::{Failure, InfrastructureCause, Verdict};
 use flopsmith_run::idle_wait;
 
-use super::bench::{Bench, Measured, Quiet};
+use super::bench::{Bench, IdleWait, Measured};
 use crate::program::Program;
 use crate::reference::Grade;
 use crate::wire::Purpose;
@@ -29,9 +29,9 @@ impl ModuleBench {
     ///
     /// # Errors
     /// The failure of this machine or of the problem.
-    pub fn open(evaluator: ModuleEvaluator, quiet: &Quiet<'_>) -> Result<Self, Failure> {
+    pub fn open(evaluator: ModuleEvaluator, idle: &IdleWait<'_>) -> Result<Self, Failure> {
         let watched = evaluator.watched();
-        let reference_busy = quiet.wait(|| idle_wait::used(&watched))?;
+        let reference_busy = idle.wait(|| idle_wait::used(&watched))?;
         let machine = evaluator.attest()?;
         Ok(Self {
             evaluator,
@@ -56,10 +56,10 @@ impl Bench for ModuleBench {
         &self.machine.attestation
     }
 
-    fn measure(&mut self, _: Grade, quiet: &Quiet<'_>) -> Result<Measured, Failure> {
+    fn measure(&mut self, _: Grade, idle: &IdleWait<'_>) -> Result<Measured, Failure> {
         if !std::mem::take(&mut self.fresh) {
             let watched = self.evaluator.watched();
-            self.reference_busy = quiet.wait(|| idle_wait::used(&watched))?;
+            self.reference_busy = idle.wait(|| idle_wait::used(&watched))?;
             self.machine = self.evaluator.attest()?;
         }
         let machine = &self.machine;
@@ -88,11 +88,11 @@ impl Bench for ModuleBench {
         program: &Program,
         _sanitize: bool,
         of_reference: Option<&str>,
-        quiet: &Quiet<'_>,
+        idle: &IdleWait<'_>,
     ) -> Result<Evaluated, Failure> {
         let watched = self.evaluator.watched();
         let own = match program.purpose {
-            Purpose::Certify => quiet.wait(|| idle_wait::used(&watched))?,
+            Purpose::Certify => idle.wait(|| idle_wait::used(&watched))?,
             Purpose::Screen | Purpose::Rank => self.evaluator.look(),
         };
         let limits = flopsmith_measure::Purpose::from(program.purpose).limits();

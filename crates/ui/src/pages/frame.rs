@@ -199,15 +199,6 @@ pub fn party(party: Party) -> &'static str {
     }
 }
 
-/// A text of at most `most` bytes.
-pub fn cut(text: &str, most: usize) -> String {
-    let end = text.floor_char_boundary(most);
-    match text.len() - end {
-        0 => text.to_owned(),
-        rest => format!("{}\n[{rest} bytes left out]", &text[..end]),
-    }
-}
-
 /// The names of purposes for people.
 pub fn purpose(purpose: flopsmith_protocol::Purpose) -> &'static str {
     use flopsmith_protocol::Purpose;

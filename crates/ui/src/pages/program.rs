@@ -1,6 +1,7 @@
 //! One program: its source, verdict and measurement, and what differs from its parent.
 
 use flopsmith_agent::difference::{Part, lines};
+use flopsmith_agent::results::cut;
 use flopsmith_protocol::{Measurement, Outcome, Verdict};
 use flopsmith_report::clock::Clock;
 use flopsmith_report::text::{number, percent, share};
@@ -8,7 +9,7 @@ use flopsmith_report::{heat, source};
 use flopsmith_run::local;
 use serde::Serialize;
 
-use super::frame::{Frame, Link, Row, cut, purpose, url, words};
+use super::frame::{Frame, Link, Row, purpose, url, words};
 use super::{Site, outcome, view};
 use crate::index::{Raw, Record, View, hash};
 use crate::query::Query;

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use flopsmith_actors::peaks::Peaks;
 use flopsmith_actors::role::recorder::files;
+use flopsmith_agent::results::cut;
 use flopsmith_config::Settings;
 use flopsmith_protocol::{MachineFacts, Outcome, Purpose};
 use flopsmith_report::heat;
 use flopsmith_report::text::number;
 use serde::{Deserialize, Serialize};
 
-use super::frame::{Frame, Link, counted, cut, maybe, party, purpose, url, words};
+use super::frame::{Frame, Link, counted, maybe, party, purpose, url, words};
 use super::{Site, outcome, view};
 use crate::index::{LENGTH, Party, Raw, Record, View, hash};
 use crate::query::Query;

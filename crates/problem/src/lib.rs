@@ -335,9 +335,9 @@ pub enum Distribution {
     ZeroRows,
     /// Uniform in (-0.5, 0.5], the negative of another draw.
     Negated,
-    /// Uniform times 10⁻⁶⁰.
+    /// Uniform times 10⁻⁶⁰; shorter floats times a factor within their range.
     Tiny,
-    /// Uniform times 10⁶⁰, short of overflow.
+    /// Uniform times 10⁶⁰; shorter floats times a factor within their range. Short of overflow.
     Huge,
     /// Two different values only, so that most are equal.
     Few,

@@ -24,7 +24,8 @@ struct Scales {
     decades: i32,
     /// Small elements of checkered arrays, as a share of the large ones.
     small: f64,
-    /// The factors of tiny and of huge inputs.
+    /// The factors of tiny and of huge inputs. Floats of 32 and 64 bits keep so far from the ends of their range that
+    /// products of five are neither denormal nor infinite.
     tiny: f64,
     huge: f64,
     /// The factor that makes numbers below 1 denormal and leaves them a good part of their digits.
@@ -44,8 +45,10 @@ impl Scales {
         };
         match element {
             Element::F64 => wide,
-            // 8 of 23 digits are left.
+            // 8 of 23 digits are left of denormal numbers. Complex numbers of 64 bits have these parts, too.
             Element::F32 => Self {
+                tiny: 1e-7,
+                huge: 1e7,
                 denormal: 2f64.powi(-140),
                 ..wide
             },

@@ -252,10 +252,33 @@ fn both_parts_of_a_complex_number_are_scaled_alike() {
 }
 
 #[test]
-fn no_distribution_leaves_the_numbers_of_a_short_type_without_value() {
-    for element in [Element::F16, Element::Bf16, Element::U8, Element::I64] {
-        let mut short = array(element, Content::Uniform, 0);
-        short.dims = vec![16, 25];
+fn products_of_five_tiny_or_huge_numbers_are_normal() {
+    for (element, least, most) in [
+        (Element::F64, f64::MIN_POSITIVE, f64::MAX),
+        (
+            Element::F32,
+            f64::from(f32::MIN_POSITIVE),
+            f64::from(f32::MAX),
+        ),
+    ] {
+        let scales = Scales::of(element);
+        assert!(scales.tiny.powi(5) > least, "{element:?}");
+        assert!(scales.huge.powi(5) < most, "{element:?}");
+    }
+}
+
+#[test]
+fn no_distribution_leaves_the_numbers_of_a_type_without_value() {
+    for element in [
+        Element::F64,
+        Element::F32,
+        Element::F16,
+        Element::Bf16,
+        Element::U8,
+        Element::I64,
+    ] {
+        let mut numbers = array(element, Content::Uniform, 0);
+        numbers.dims = vec![16, 25];
         for distribution in [
             Distribution::ScaledRows,
             Distribution::ScaledColumns,
@@ -266,7 +289,7 @@ fn no_distribution_leaves_the_numbers_of_a_short_type_without_value() {
             Distribution::Few,
             Distribution::Ascending,
         ] {
-            let mut values = short.values(&draw(&short, distribution, &mut rng(5)));
+            let mut values = numbers.values(&draw(&numbers, distribution, &mut rng(5)));
             assert!(
                 values.iter().all(|x| x.is_finite()),
                 "{element:?}, {distribution:?}"

@@ -223,7 +223,7 @@ async fn retry(bus: &Bus, place: &Where, numbers: &[u64]) -> Result<ExitCode> {
             Ok(()) => data(&format!("{}: back in {}", letter.sequence, letter.subject)),
             Err(error @ flopsmith_bus::Error::NotCopied { .. }) => {
                 say(&format!("error: {error}"));
-                code = exit::CANDIDATE;
+                code = exit::INFRASTRUCTURE;
             }
             Err(error) => return Err(error.into()),
         }

@@ -165,7 +165,7 @@ impl Drop for Place {
 /// The routes of all environments.
 pub fn routes() -> Router<App> {
     Router::new()
-        .route("/evaluate", post(kernelgym::evaluate))
+        .route(kernelgym::ROUTE, post(kernelgym::evaluate))
         .route("/status/{id}", get(kernelgym::status))
         .route("/results/{id}", get(kernelgym::results))
         .route("/seed_session", post(nemo_gym::seed_session))

@@ -11,7 +11,7 @@ use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
 use flopsmith_protocol::Digest;
@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::against::Comparison;
 use crate::auth::{Holder, Token};
 use crate::describe;
-use crate::gyms;
+use crate::gyms::{self, kernelgym};
 use crate::intake::{Unadmitted, Unread, admit, json_body};
 use crate::job::Job;
 use crate::journal::{Idempotency, JobId};
@@ -105,7 +105,10 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
             request.extensions_mut().insert(holder);
             Ok(())
         }
-        Err(refusal) => Err(refusal),
+        Err(refusal) if request.uri().path() == kernelgym::ROUTE => {
+            Err(kernelgym::with_code(refusal))
+        }
+        Err(refusal) => Err(refusal.into_response()),
     };
     let responses = &app.service.metrics.responses;
     responses

@@ -25,6 +25,9 @@ use crate::service::Service;
 use crate::trainers::Task;
 use crate::wire::{Answer, Candidate, Outcome, Purpose};
 
+/// The route that evaluates a task.
+pub const ROUTE: &str = "/evaluate";
+
 /// The field of a candidate that KernelGYM's clients have to correct by another name.
 const NAMES: [(&str, &str); 1] = [("/language", "/backend")];
 
@@ -201,12 +204,18 @@ fn code_of(fault: CandidateFault) -> &'static str {
     }
 }
 
-/// A refusal with the code that KernelGYM's clients look for.
-fn with_code(refusal: Refusal) -> Response {
-    let code = match refusal.kind {
-        Kind::Malformed | Kind::Invalid => "VALIDATION_ERROR",
+/// KernelGYM's code of a refusal. Its clients ask again after 429, so a quota is no mistake in the request.
+fn code_of_refusal(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Quota => "RESOURCE_ERROR",
+        kind if kind.status().is_client_error() => "VALIDATION_ERROR",
         _ => "SYSTEM_ERROR",
-    };
+    }
+}
+
+/// A refusal with KernelGYM's code.
+pub fn with_code(refusal: Refusal) -> Response {
+    let code = code_of_refusal(refusal.kind);
     let mut details = serde_json::to_value(refusal.details()).unwrap_or_default();
     if let Value::Object(details) = &mut details {
         details.insert("error_code".into(), json!(code));
@@ -309,6 +318,7 @@ fn result_of(app: &App, request: &Request, id: String) -> Result<Response, Refus
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::refusal::KINDS;
 
     #[test]
     fn a_reference_names_its_problem_alone_or_in_a_line() {
@@ -344,6 +354,18 @@ mod tests {
             let code = code_of(fault);
             assert!(code.ends_with("_ERROR"), "{fault}: {code}");
             assert!(fault.built() || code != "CORRECTNESS_ERROR", "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_has_the_code_of_the_side_at_fault() {
+        for (kind, status, _) in KINDS {
+            let expected = match status.as_u16() {
+                429 => "RESOURCE_ERROR",
+                400..=499 => "VALIDATION_ERROR",
+                _ => "SYSTEM_ERROR",
+            };
+            assert_eq!(code_of_refusal(kind), expected, "{kind:?}");
         }
     }
 }

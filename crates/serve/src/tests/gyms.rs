@@ -127,6 +127,44 @@ fn kernelgym_is_told_its_mistakes() {
 }
 
 #[test]
+fn kernelgym_is_told_that_its_client_is_at_fault() {
+    let place = tempfile::tempdir().unwrap();
+    let options = Options {
+        token: Some("0123456789abcdef 1/hour"),
+        most_body: 4096,
+        ..Options::default()
+    };
+    let server = Server::start(place.path(), options);
+    let token = "Authorization: Bearer 0123456789abcdef";
+    let without = server.ask("POST /evaluate", &[], KERNELGYM);
+    assert_eq!(without.refused(401), "unauthorized");
+    assert_eq!(without.header("www-authenticate"), Some("bearer"));
+    let raw = |headers: &str, body: &str| {
+        let mut stream = server.connect();
+        let request = format!("POST /evaluate HTTP/1.0\r\n{token}\r\n{headers}\r\n\r\n{body}");
+        stream.write_all(request.as_bytes()).unwrap();
+        Reply::read(stream)
+    };
+    let large = raw(
+        "Content-Type: application/json\r\nContent-Length: 1000000",
+        "",
+    );
+    assert_eq!(large.refused(413), "too-large");
+    let text = raw("Content-Type: text/plain\r\nContent-Length: 2", "{}");
+    assert_eq!(text.refused(415), "wrong-media-type");
+    for reply in [without, large, text] {
+        assert_eq!(reply.json()["error_code"], "VALIDATION_ERROR", "{reply:?}");
+    }
+    let first = server.ask("POST /evaluate", &[token], KERNELGYM);
+    assert_eq!(first.status, 200, "{first:?}");
+    let second = changed(KERNELGYM, &[("/kernel_code", json!("right 2"))]);
+    let second = server.ask("POST /evaluate", &[token], &second.to_string());
+    assert_eq!(second.refused(429), "quota");
+    assert!(second.header("retry-after").is_some(), "{second:?}");
+    assert_eq!(second.json()["error_code"], "RESOURCE_ERROR");
+}
+
+#[test]
 fn a_task_of_kernelgym_shows_its_place_in_the_queue() {
     let place = tempfile::tempdir().unwrap();
     let (open, options) = gate();

@@ -29,9 +29,8 @@ pub struct Task {
     pub problem: Option<String>,
     /// The workload at which programs are timed; all of the problem without it.
     pub workload: Option<String>,
-    /// The standard of the measurements.
-    #[serde(default)]
-    pub purpose: Purpose,
+    /// The standard of the measurements, if the URL states one.
+    pub purpose: Option<Purpose>,
     /// The language of the programs; that of the problem without it.
     pub language: Option<Language>,
 }
@@ -146,7 +145,7 @@ impl OpenRlhf {
         }
         Ok(wire::Request {
             candidates,
-            purpose: task.purpose,
+            purpose: task.purpose.unwrap_or_default(),
             against: Against::default(),
             dry_run: false,
         })
@@ -164,7 +163,7 @@ impl Slime {
         })?;
         Ok(wire::Request {
             candidates: vec![candidate],
-            purpose: task.purpose,
+            purpose: task.purpose.unwrap_or_default(),
             against: Against::default(),
             dry_run: false,
         })

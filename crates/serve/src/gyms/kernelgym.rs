@@ -248,7 +248,7 @@ async fn answered(
         let id = asked.task_id.clone();
         let candidate = asked.candidate(&task);
         let candidate = candidate.map_err(|mistake| Refusal::invalid(vec![mistake]))?;
-        Ok((id, candidate, task.purpose))
+        Ok((id, candidate, task.purpose.unwrap_or_default()))
     };
     let (id, candidate, purpose): (String, Candidate, Purpose) = app.submit(body, read).await?;
     let job = begin(app, holder, candidate, purpose).await;

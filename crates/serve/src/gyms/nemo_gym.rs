@@ -24,10 +24,10 @@ use crate::wire::{Candidate, Purpose};
 pub struct Verify {
     /// The response of the model, as OpenAI's Responses have it. The program is in the text of its last message.
     response: Value,
-    /// The task, if the URL does not state it.
+    /// The task. Fields that the URL states have no effect here.
     #[serde(flatten)]
     stated: Stated,
-    /// The same in a field of its own.
+    /// The same in a field of its own, for what neither the URL nor the row states.
     #[serde(default)]
     verifier_metadata: Option<Stated>,
 }
@@ -67,7 +67,7 @@ impl Verify {
         let of_url = Stated {
             problem: url.problem.clone(),
             workload: url.workload.clone(),
-            purpose: None,
+            purpose: url.purpose,
             language: url.language,
         };
         let metadata = self.verifier_metadata.unwrap_or_default();
@@ -85,7 +85,7 @@ impl Verify {
             language: stated.language,
             ..Candidate::default()
         };
-        Ok((candidate, stated.purpose.unwrap_or(url.purpose)))
+        Ok((candidate, stated.purpose.unwrap_or_default()))
     }
 }
 
@@ -180,7 +180,22 @@ mod tests {
             problem: Some("dgemm".into()),
             ..Task::default()
         };
-        assert_eq!(candidate(row, &url).unwrap().0.problem, "dgemm");
+        let (found, purpose) = candidate(row.clone(), &url).unwrap();
+        assert_eq!(
+            (found.problem.as_str(), purpose),
+            ("dgemm", Purpose::Screen)
+        );
+        // The URL wins in every field.
+        let url = Task {
+            problem: None,
+            workload: Some("n=512".into()),
+            purpose: Some(Purpose::Certify),
+            language: Some(Language::Fortran),
+        };
+        let (found, purpose) = candidate(row, &url).unwrap();
+        assert_eq!((found.problem.as_str(), purpose), ("dot", Purpose::Certify));
+        assert_eq!(found.workloads, ["n=512"]);
+        assert_eq!(found.language, Some(Language::Fortran));
         let refusal = candidate(json!({ "id": 7 }), &Task::default()).unwrap_err();
         assert_eq!(refusal.details().errors[0].pointer, "/problem");
     }

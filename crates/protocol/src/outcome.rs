@@ -244,7 +244,7 @@ pub struct Measurement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_seconds: Option<f64>,
     /// The plain reference's time divided by the candidate's: above 1 is faster. Each of the two is measured against
-    /// the baseline.
+    /// the baseline. The reference of a module is its fastest baseline.
     pub ratio: f64,
     /// Interval of `ratio`.
     pub interval: Interval,

@@ -24,7 +24,7 @@ pub struct WorkloadMeasurement {
     /// Median of the seconds of the timed calls, disturbances included; none if no call counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_seconds: Option<f64>,
-    /// The plain reference's time divided by the candidate's.
+    /// The plain reference's time divided by the candidate's. The reference of a module is its fastest baseline.
     pub ratio: f64,
     /// Interval of `ratio`.
     pub interval: Interval,

@@ -245,6 +245,14 @@ mod tests {
     }
 
     #[test]
+    fn the_ratio_of_a_module_is_that_to_its_fastest_baseline() {
+        let document = document();
+        let ratio = document.pointer("/components/schemas/Answer/properties/ratio");
+        let said = ratio.unwrap()["description"].as_str().unwrap();
+        assert!(said.contains("fastest baseline"), "{said}");
+    }
+
+    #[test]
     fn the_reference_page_lists_every_path() {
         let page = include_str!("../../../docs/reference/http.md");
         for (path, operations) in document()["paths"].as_object().unwrap() {

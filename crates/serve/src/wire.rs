@@ -294,7 +294,8 @@ pub struct Answer {
     pub reward: Option<f64>,
     /// Standard error of the reward due to the measurement.
     pub reward_se: Option<f64>,
-    /// The plain reference's time divided by the program's; of a module that of the faster of eager PyTorch and TorchInductor.
+    /// The plain reference's time divided by the program's; of a module that of its fastest baseline, of those that its
+    /// definition names (eager PyTorch and TorchInductor if it names none).
     pub ratio: Option<f64>,
     /// The 95 % interval of `ratio`.
     pub interval: Option<Interval>,

@@ -137,7 +137,7 @@ pub struct Seen {
     reason: Option<String>,
     /// Whether the program is right.
     correct: Option<bool>,
-    /// The plain reference's time divided by the program's.
+    /// The plain reference's time divided by the program's; of a module that of its fastest baseline.
     ratio: Option<f64>,
     /// The ends of the 95 % interval of `ratio`.
     interval: Option<[f64; 2]>,

@@ -28,7 +28,7 @@ pub struct Left {
 pub struct AtWorkload {
     /// The workload.
     pub name: String,
-    /// The plain reference's time divided by the program's.
+    /// The plain reference's time divided by the program's; of a module that of its fastest baseline.
     pub ratio: f64,
     /// The 95 % interval of `ratio`.
     pub interval: Interval,
@@ -48,7 +48,7 @@ pub struct Found {
     pub reason: Option<String>,
     /// Whether the program is right; null if that is not known.
     pub correct: Option<bool>,
-    /// The plain reference's time divided by the program's: above 1 is faster.
+    /// The plain reference's time divided by the program's: above 1 is faster. Of a module it is the time of its fastest baseline.
     pub ratio: Option<f64>,
     /// The 95 % interval of `ratio`.
     pub interval: Option<Interval>,
@@ -288,7 +288,7 @@ pub struct Known {
     pub language: Language,
     /// The standard of its measurement.
     pub purpose: Purpose,
-    /// The plain reference's time divided by the program's.
+    /// The plain reference's time divided by the program's; of a module that of its fastest baseline.
     pub ratio: f64,
     /// The 95 % interval of `ratio`.
     pub interval: Interval,

@@ -57,10 +57,10 @@ static TABLE: [About; 8] = [
         name: "evaluate",
         title: "Evaluate a program",
         description: "Compiles, verifies and times one program: a kernel, or a module of PyTorch. The result has its speed relative to \
-                      the plain reference, or to the faster of eager PyTorch and TorchInductor, with a 95 % interval, or the reason \
-                      why it was refused. `rank` takes some seconds, `screen` less, `certify` up to a minute; the first \
-                      program of a problem takes longer, because the reference is measured as well. Identical programs are evaluated \
-                      once.",
+                      the plain reference, or of a module to the fastest of the baselines in its definition (`problem` names them in \
+                      `compared_with`), with a 95 % interval, or the reason why it was refused. `rank` takes some seconds, \
+                      `screen` less, `certify` up to a minute; the first program of a problem takes longer, because the reference is \
+                      measured as well. Identical programs are evaluated once.",
         arguments: schema::<Evaluate>,
         result: schema::<Evaluated>,
         only_reads: false,
@@ -227,6 +227,23 @@ mod tests {
             }
         }
         assert_eq!(names.len(), TABLE.len());
+    }
+
+    #[test]
+    fn the_ratio_of_a_module_is_that_to_its_fastest_baseline() {
+        let evaluate = &list()[Tool::Evaluate as usize];
+        let said = evaluate["description"].as_str().unwrap();
+        assert!(said.contains("the fastest of the baselines"), "{said}");
+        let mut ratios = Vec::new();
+        walk(&evaluate["outputSchema"], &mut |key: &str, schema: &Value| {
+            if key == "ratio" {
+                ratios.push(schema["description"].to_string());
+            }
+        });
+        assert!(!ratios.is_empty());
+        for said in ratios {
+            assert!(said.contains("fastest baseline"), "{said}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::wire::Purpose;
 /// A module keeps processes with PyTorch: two for each workload, and one for candidates.
 const PLACES: usize = 4;
 
-/// The stages of a module. Its reference is the faster one of its two baselines, beside which each program is timed.
+/// The stages of a module. Its reference is the fastest of its baselines, beside which each program is timed.
 pub struct ModuleBench {
     evaluator: ModuleEvaluator,
     machine: ModuleMachine,

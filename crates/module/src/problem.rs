@@ -124,7 +124,7 @@ pub struct Problem {
     pub id: String,
     /// A short description.
     pub title: String,
-    /// The level: 1 single operators, 2 fusions, 3 small blocks.
+    /// The level: 1 single operators, 2 fusions, 3 small blocks, 4 whole models.
     pub level: u8,
     /// True if a candidate may compute with PyTorch's operators.
     pub permit_torch: bool,
@@ -323,6 +323,18 @@ source = "KernelBench"
         let some = load(&format!("\u{feff}distributions = [\"plain\"]\n{GOOD}")).unwrap();
         assert_eq!(some.distributions, ["plain"]);
         assert_eq!(some.workloads[0].constants["N"], serde_json::json!(4));
+    }
+
+    #[test]
+    fn levels_are_those_of_kernelbench() {
+        for level in 0..=5 {
+            let text = GOOD.replace("level = 1", &format!("level = {level}"));
+            let loaded = load(&text).map(|problem| problem.level);
+            match level {
+                1..=4 => assert_eq!(loaded.unwrap(), level),
+                _ => assert!(loaded.unwrap_err().to_string().contains("from 1 to 4")),
+            }
+        }
     }
 
     #[test]

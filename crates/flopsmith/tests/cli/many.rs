@@ -212,10 +212,7 @@ fn problems_and_suites_that_cannot_be_trained_on_are_refused_in_a_sentence() {
         ),
         (
             vec![none.to_owned(), suite("modul")],
-            [
-                "all, modules, polybench, random",
-                "did you mean `modules`?",
-            ],
+            ["all, modules, polybench, random", "did you mean `modules`?"],
         ),
         (
             vec![

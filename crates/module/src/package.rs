@@ -111,8 +111,8 @@ impl Builder {
     /// were verified, since their launches decide how.
     ///
     /// # Errors
-    /// If the compiler, the jail, Python, a package of it or nvcc is missing. `Ok(Err(_))` is the outcome of a candidate that is refused, also
-    /// because it uses a technique that is not permitted.
+    /// If the compiler, the jail, Python, a package of it or nvcc is missing. `Ok(Err(_))` is the outcome of a candidate that
+    /// is refused, also because it uses a technique that is not permitted.
     pub fn build(
         &self,
         source: &str,

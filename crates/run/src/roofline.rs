@@ -46,9 +46,7 @@ fn beyond(place: &Place) -> String {
             format!("; its data fit the {cache} cache, so it may exceed this roof")
         }
         // The mean over workloads whose data fit no common cache.
-        None if place.bound == Bound::Memory && place.share > 1.0 => {
-            format!("; {CACHED}")
-        }
+        None if place.bound == Bound::Memory && place.share > 1.0 => format!("; {CACHED}"),
         _ => String::new(),
     }
 }

@@ -99,6 +99,12 @@ impl Roofs {
         let roofs = self.workloads.iter().map(|workload| workload.roof_gflops);
         flopsmith_protocol::geometric(roofs)
     }
+
+    /// True if data fit a cache at a workload whose roof is that of memory: programs may exceed the roof there.
+    pub fn may_exceed(&self) -> bool {
+        let mut workloads = self.workloads.iter();
+        workloads.any(|at| at.bound == "memory" && at.cached_in.is_some())
+    }
 }
 
 impl WorkloadRoof {

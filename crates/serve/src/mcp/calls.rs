@@ -29,6 +29,7 @@ use super::tools::Tool;
 use crate::auth::Holder;
 use crate::describe::{Described, Listed};
 use crate::reference::Reference;
+use crate::roofs::Roofs;
 use crate::service::Service;
 use crate::wire::{Against, Answer, Candidate, Purpose, Request};
 
@@ -197,9 +198,9 @@ impl Tools {
         };
         let answer = self.one(candidate, purpose, client).await?;
         let beside = problem.compared_with();
-        let roof = self.roof(problem, purpose).await;
+        let roofs = self.roofs(problem, purpose).await;
         Ok(Evaluated {
-            found: Found::of(&answer, roof, beside),
+            found: Found::of(&answer, roofs.as_ref(), beside),
             budget: self.left(),
         })
     }
@@ -228,8 +229,8 @@ impl Tools {
         };
         let answers = self.answers(request, client).await?;
         let beside = problem.compared_with();
-        let roof = self.roof(problem, asked.purpose).await;
-        compared(&answers, roof, beside, self.left())
+        let roofs = self.roofs(problem, asked.purpose).await;
+        compared(&answers, roofs.as_ref(), beside, self.left())
     }
 
     async fn roofline(&self, asked: Roofline, client: &Client<'_>) -> Result<Roofed, String> {
@@ -286,11 +287,7 @@ impl Tools {
                 share(of_roof)
             ));
         }
-        if roofs
-            .workloads
-            .iter()
-            .any(|at| at.bound == "memory" && at.cached_in.is_some())
-        {
+        if roofs.may_exceed() {
             summary
                 .push_str("; data fit a cache at some size, so programs may exceed the roof there");
         }
@@ -373,10 +370,10 @@ impl Tools {
         found.await.ok().flatten()
     }
 
-    /// The roof of a problem, if it was measured.
-    async fn roof(&self, problem: Arc<Problem>, purpose: Purpose) -> Option<f64> {
+    /// The roofs of a problem, if they were measured.
+    async fn roofs(&self, problem: Arc<Problem>, purpose: Purpose) -> Option<Roofs> {
         let reference = self.reference(&problem, purpose).await?;
-        reference.roofs.gflops()
+        Some(reference.roofs)
     }
 
     /// The answer to one candidate.

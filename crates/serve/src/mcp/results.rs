@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::best::{Entry, List};
 use crate::circumstances::Circumstances;
 use crate::describe::Listed;
-use crate::roofs::{Bandwidth, Ceiling, WorkloadRoof};
+use crate::roofs::{Bandwidth, Ceiling, Roofs, WorkloadRoof};
 use crate::wire::{Answer, Outcome, Purpose, ReferenceSpeeds, Sanitized, is_not_timed};
 
 /// The budget that is left.
@@ -80,9 +80,9 @@ pub struct Found {
 }
 
 impl Found {
-    /// The result of an answer, whose ratio compares the program with the program `beside`. `roof_gflops` is the roof of its
-    /// problem, if that is known.
-    pub fn of(answer: &Answer, roof_gflops: Option<f64>, beside: &str) -> Self {
+    /// The result of an answer, whose ratio compares the program with the program `beside`. `roofs` are those of its problem,
+    /// if they are known.
+    pub fn of(answer: &Answer, roofs: Option<&Roofs>, beside: &str) -> Self {
         let several = answer.measurement.iter().flat_map(|m| &m.workloads);
         let workloads = several.map(|workload| AtWorkload {
             name: workload.name.clone(),
@@ -90,10 +90,11 @@ impl Found {
             interval: workload.interval,
             gflops: workload.gflops,
         });
-        let roof = roof_gflops.filter(|roof| *roof > 0.0);
+        let roof = roofs.and_then(Roofs::gflops).filter(|roof| *roof > 0.0);
         let share_of_roof = answer.gflops.zip(roof).map(|(gflops, roof)| gflops / roof);
+        let may_exceed = roofs.is_some_and(Roofs::may_exceed);
         Self {
-            summary: summary(answer, share_of_roof, beside),
+            summary: summary(answer, share_of_roof, may_exceed, beside),
             outcome: answer.outcome,
             reason: answer.reason.clone(),
             correct: answer.correct,
@@ -130,7 +131,7 @@ pub fn refused(reason: &str) -> String {
 }
 
 /// A result in words: fixed words, numbers, and the name of a reason.
-fn summary(answer: &Answer, share_of_roof: Option<f64>, beside: &str) -> String {
+fn summary(answer: &Answer, share_of_roof: Option<f64>, may_exceed: bool, beside: &str) -> String {
     let reason = answer.reason.as_deref().unwrap_or("unknown");
     let mut words = match (answer.outcome, answer.ratio, answer.interval) {
         (Outcome::Measured | Outcome::Unconverged, Some(ratio), Some(interval)) => format!(
@@ -151,7 +152,7 @@ fn summary(answer: &Answer, share_of_roof: Option<f64>, beside: &str) -> String 
     }
     if let Some(of_roof) = share_of_roof {
         words.push_str(&format!(", {} of the roof", share(of_roof)));
-        if of_roof > 1.0 {
+        if may_exceed && of_roof > 1.0 {
             words.push_str(&format!(" ({CACHED})"));
         }
     }

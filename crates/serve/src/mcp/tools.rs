@@ -235,11 +235,14 @@ mod tests {
         let said = evaluate["description"].as_str().unwrap();
         assert!(said.contains("the fastest of the baselines"), "{said}");
         let mut ratios = Vec::new();
-        walk(&evaluate["outputSchema"], &mut |key: &str, schema: &Value| {
-            if key == "ratio" {
-                ratios.push(schema["description"].to_string());
-            }
-        });
+        walk(
+            &evaluate["outputSchema"],
+            &mut |key: &str, schema: &Value| {
+                if key == "ratio" {
+                    ratios.push(schema["description"].to_string());
+                }
+            },
+        );
         assert!(!ratios.is_empty());
         for said in ratios {
             assert!(said.contains("fastest baseline"), "{said}");

@@ -96,6 +96,10 @@ pub fn of_candidate(finished: &Finished, memory_bytes: u64) -> Failure {
     Failure::candidate(fault, detail)
 }
 
+/// Bytes of the stack that a function never gets: those of its callers, and those that a function without calls of its own
+/// uses below the end of its frame.
+const OF_OTHERS: u64 = 4 << 10;
+
 /// Adds to a crash that a function's local variables, which take `frame()` bytes, exceed the stack.
 pub(crate) fn about_the_stack(failure: Failure, frame: impl FnOnce() -> u64) -> Failure {
     match failure {
@@ -104,10 +108,10 @@ pub(crate) fn about_the_stack(failure: Failure, frame: impl FnOnce() -> u64) -> 
             detail,
         } => {
             let bytes = frame();
-            let more = match bytes > STACK_BYTES {
+            let more = match bytes > STACK_BYTES - OF_OTHERS {
                 true => format!(
-                    "; a function of the program needs {} MiB of stack for its local variables, and the stack has at most {} MiB: make its local arrays smaller, or allocate them",
-                    bytes >> 20,
+                    "; a function of the program needs {} MiB of stack for its local variables, and the stack has {} MiB for those of all functions together: make its local arrays smaller, or allocate them",
+                    bytes.div_ceil(1 << 20),
                     STACK_BYTES >> 20
                 ),
                 false => String::new(),
@@ -176,11 +180,17 @@ mod tests {
         let said = |fault, bytes: u64| {
             about_the_stack(Failure::candidate(fault, "it died"), || bytes).to_string()
         };
-        let words =
-            "needs 572 MiB of stack for its local variables, and the stack has at most 16 MiB";
         let large = 600_000_000;
-        assert!(said(CandidateFault::Crash, large).contains(words));
-        assert!(!said(CandidateFault::Crash, STACK_BYTES).contains("stack"));
+        // The frame of an array of 16 MiB, in a function that calls another one and in a function that calls none.
+        let just = [STACK_BYTES + 64, STACK_BYTES - 120];
+        for (bytes, needs) in [(large, "573 MiB"), (just[0], "17 MiB"), (just[1], "16 MiB")] {
+            let words = said(CandidateFault::Crash, bytes);
+            let needs = format!("needs {needs} of stack");
+            for part in [needs.as_str(), "the stack has 16 MiB"] {
+                assert!(words.contains(part), "{part} in {words}");
+            }
+        }
+        assert!(!said(CandidateFault::Crash, STACK_BYTES / 2).contains("stack"));
         assert!(!said(CandidateFault::WrongResult, large).contains("stack"));
     }
 

@@ -8,6 +8,9 @@ use super::{closing, outside, text};
 use crate::scan::fortran::{Statement, Token};
 use crate::scan::token::Kind;
 
+/// A kind is at most so many tokens long, else it is not understood: a source may declare thousands of names by it.
+const LONGEST: usize = 64;
+
 /// A Fortran type with its size in bytes; none where the size is unknown. That of a complex number is the size of its
 /// parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,7 +184,7 @@ impl<'s> Kinds<'s> {
 
     /// The value of a constant expression of numbers and kinds; none where it is not understood.
     fn value(&self, parts: &[Token], depth: u32) -> Option<i64> {
-        if depth >= 8 {
+        if depth >= 8 || parts.len() > LONGEST {
             return None;
         }
         let last = |signs: [&str; 2]| {

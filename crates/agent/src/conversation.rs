@@ -1,8 +1,8 @@
 //! A conversation with a language model about one program.
 //!
 //! Each turn asks with the whole conversation so far. An answer is a whole program in a fenced block, SEARCH/REPLACE blocks that
-//! change the program that is shown, or a request: to find earlier programs, to read a document, to explain a build, or to count
-//! what calls cost. The caller evaluates programs and says the [results](crate::results).
+//! change the program that is shown, or a request: to find earlier programs, to read a document, to explain a build, to count
+//! what calls cost, or to profile a call. The caller evaluates programs and says the [results](crate::results).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -51,7 +51,8 @@ pub enum Wanted {
     Explain {
         /// The question about it.
         question: Question,
-        /// The candidate whose program it is; none for the program that is shown.
+        /// The candidate whose program it is; none for the program that is shown, or the one that was
+        /// [written last](Question::is_about_last).
         program: Option<String>,
     },
 }
@@ -67,20 +68,34 @@ pub enum Question {
     Throughput,
     /// The hardware counters of its calls.
     Counters,
+    /// The operators in which a call spends its time.
+    Profile,
 }
 
 impl Question {
     /// All questions.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Remarks,
         Self::Assembly,
         Self::Throughput,
         Self::Counters,
+        Self::Profile,
     ];
 
-    /// True if the program runs for the answer, so only a verified one has an answer.
+    /// True if the program runs for the answer, so nothing may be timed meanwhile.
     pub fn runs(self) -> bool {
+        matches!(self, Self::Counters | Self::Profile)
+    }
+
+    /// True if only a program that was measured has an answer. A profile is taken in the jail in which programs are verified, and
+    /// programs that only a GPU can time have one, too.
+    pub fn is_of_measured(self) -> bool {
         self == Self::Counters
+    }
+
+    /// True if it is about the program that was written last where it names none, and not about the one that is shown.
+    pub fn is_about_last(self) -> bool {
+        self == Self::Profile
     }
 
     /// Begins the line of an answer that asks it.
@@ -90,6 +105,20 @@ impl Question {
             Self::Assembly => "ASSEMBLY",
             Self::Throughput => "THROUGHPUT",
             Self::Counters => "COUNTERS",
+            Self::Profile => "PROFILE",
+        }
+    }
+
+    /// The answer in words of a prompt.
+    fn shows(self) -> &'static str {
+        match self {
+            Self::Remarks => "the compiler's remarks about vectors",
+            Self::Assembly => "the assembly of the hot loop",
+            Self::Throughput => "a static analysis of that loop",
+            Self::Counters => {
+                "hardware counters (cycles, instructions, misses of caches and branches) of calls of a program that was measured"
+            }
+            Self::Profile => "the operators in which a call spends its time",
         }
     }
 
@@ -100,6 +129,7 @@ impl Question {
             Self::Assembly => "The assembly of the hot loop",
             Self::Throughput => "A static analysis of the hot loop",
             Self::Counters => "The hardware counters of its calls",
+            Self::Profile => "The operators of a call",
         }
     }
 }
@@ -111,8 +141,8 @@ pub struct Conversation {
     language: Language,
     current: Option<Shown>,
     documents: Arc<BTreeMap<String, String>>,
-    /// True if questions about programs are answered.
-    explains: bool,
+    /// The questions about programs that have answers.
+    explains: Vec<Question>,
     /// True if earlier programs are found.
     finds: bool,
     exchanges: VecDeque<(String, String)>,
@@ -131,15 +161,15 @@ impl Conversation {
             language,
             current,
             documents,
-            explains: false,
+            explains: Vec::new(),
             finds: true,
             exchanges: VecDeque::new(),
         }
     }
 
-    /// The same conversation, in which questions about programs are answered, or are not.
+    /// The same conversation, in which these questions about programs have answers.
     #[must_use]
-    pub fn explaining(self, explains: bool) -> Self {
+    pub fn explaining(self, explains: Vec<Question>) -> Self {
         Self { explains, ..self }
     }
 
@@ -207,10 +237,21 @@ impl Conversation {
                 names.join(", ")
             );
         }
-        if self.explains {
+        for (is_about_last, of) in [(false, SHOWN_ONE), (true, LAST_ONE)] {
+            let asked = self.explains.iter().copied();
+            let asked = asked.filter(|question| question.is_about_last() == is_about_last);
+            let asked: Vec<Question> = asked.collect();
+            let Some(first) = asked.first() else {
+                continue;
+            };
+            let lines = asked.iter().map(|asked| format!("`{}`", asked.word()));
+            let answers = asked.iter().map(|asked| asked.shows().to_owned());
             let _ = writeln!(
                 text,
-                "- a line `REMARKS`, `ASSEMBLY`, `THROUGHPUT` or `COUNTERS`, which shows the compiler's remarks about vectors, the assembly of the hot loop, a static analysis of that loop, or hardware counters (cycles, instructions, misses of caches and branches) of calls of a program that was measured, for the program above, or with a name as in `ASSEMBLY NAME` for that earlier program."
+                "- a line {}, which shows {}, for {of}, or with a name as in `{} NAME` for that earlier program.",
+                listed(lines.collect(), " or "),
+                listed(answers.collect(), ", or "),
+                first.word()
             );
         }
         text
@@ -255,7 +296,8 @@ impl Conversation {
                 program,
             })
         };
-        let mut questions = Question::ALL.iter().filter(|_| self.explains);
+        // The caller answers one that does not fit with those that do.
+        let mut questions = Question::ALL.iter().filter(|_| !self.explains.is_empty());
         if let Some(wanted) = questions.find_map(asked) {
             return Ok(wanted);
         }
@@ -312,6 +354,21 @@ impl Conversation {
                 gflops: Some(gflops),
             });
         }
+    }
+}
+
+/// The program of a question that names none, in words of a prompt.
+const SHOWN_ONE: &str = "the program above";
+const LAST_ONE: &str = "the program that you wrote last";
+
+/// The parts as a list, with `last` before the last one.
+fn listed(mut parts: Vec<String>, last: &str) -> String {
+    let Some(end) = parts.pop() else {
+        return String::new();
+    };
+    match parts.is_empty() {
+        true => end,
+        false => format!("{}{last}{end}", parts.join(", ")),
     }
 }
 
@@ -402,8 +459,14 @@ mod tests {
         let talk = conversation();
         assert!(talk.read("ASSEMBLY").is_err());
         assert!(!talk.prompt(1).contains("ASSEMBLY"));
-        let talk = talk.explaining(true);
-        assert!(talk.prompt(1).contains("ASSEMBLY"));
+        let all_but_profile = Question::ALL[..4].to_vec();
+        let talk = talk.explaining(all_but_profile);
+        let prompt = talk.prompt(1);
+        let offered = "`REMARKS`, `ASSEMBLY`, `THROUGHPUT` or `COUNTERS`, which shows the compiler's remarks about vectors, the assembly";
+        assert!(prompt.contains(offered), "{prompt}");
+        let ending = "was measured, for the program above, or with a name as in `REMARKS NAME` for";
+        assert!(prompt.contains(ending), "{prompt}");
+        assert!(!prompt.contains("PROFILE"), "{prompt}");
         let wanted = |question: Question, program: Option<&str>| {
             let program = program.map(str::to_owned);
             Ok(Wanted::Explain { question, program })
@@ -417,10 +480,27 @@ mod tests {
         let counters = wanted(Question::Counters, Some("r-s0-g0-c1"));
         assert_eq!(talk.read("COUNTERS r-s0-g0-c1\n"), counters);
         let asked_to_run = Question::ALL.into_iter().filter(|question| question.runs());
-        assert_eq!(asked_to_run.collect::<Vec<_>>(), [Question::Counters]);
+        let run: Vec<Question> = asked_to_run.collect();
+        assert_eq!(run, [Question::Counters, Question::Profile]);
+        // One without an answer here is read all the same, so that its writer is told which ones have one.
+        let profile = wanted(Question::Profile, None);
+        assert_eq!(talk.read("PROFILE"), profile);
         assert!(talk.read("REMARKSX").is_err());
         let program = Ok(Wanted::Program("int c;\n".into()));
         assert_eq!(talk.read("REMARKS\n```c\nint c;\n```\n"), program);
+    }
+
+    #[test]
+    fn a_profile_alone_is_offered_for_the_last_program() {
+        let talk = conversation().explaining(vec![Question::Profile]);
+        let prompt = talk.prompt(1);
+        let offered = "- a line `PROFILE`, which shows the operators in which a call spends its time, for the program that you wrote last, or with a name as in `PROFILE NAME` for that earlier program.\n";
+        assert!(prompt.ends_with(offered), "{prompt}");
+        assert!(!prompt.contains("COUNTERS"), "{prompt}");
+        let about_last = Question::ALL.into_iter().filter(|q| q.is_about_last());
+        let of_measured = Question::ALL.into_iter().filter(|q| q.is_of_measured());
+        assert_eq!(about_last.collect::<Vec<_>>(), [Question::Profile]);
+        assert_eq!(of_measured.collect::<Vec<_>>(), [Question::Counters]);
     }
 
     #[test]

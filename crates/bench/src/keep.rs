@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use flopsmith_evaluate::{Evaluator, Question};
+use flopsmith_evaluate::{BuildQuestion, Evaluator};
 use flopsmith_sandbox::{Job, Kind, Limits, Sandbox};
 
 use flopsmith_run::console::say;
@@ -79,7 +79,7 @@ fn explained(program: &Program, evaluator: &Evaluator) -> String {
     let problem = &evaluator.problem;
     let language = program.language.unwrap_or(problem.language);
     let compiler = &evaluator.compiler;
-    let answers = Question::ALL.map(|question| {
+    let answers = BuildQuestion::ALL.map(|question| {
         let answer = compiler.explain(question, language, problem, &program.source);
         answer.unwrap_or_else(|failure| failure.to_string())
     });

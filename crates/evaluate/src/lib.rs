@@ -14,6 +14,7 @@ mod look;
 mod modules;
 mod pipeline;
 mod prepared;
+mod question;
 mod require;
 mod tools;
 
@@ -33,13 +34,14 @@ use flopsmith_sandbox::Sandbox;
 
 use draws::Draws;
 pub use draws::random;
-pub use flopsmith_compile::Question;
+pub use flopsmith_compile::Question as BuildQuestion;
 pub use layouts::VerifiedLayouts;
 pub use look::Look;
 pub use modules::{ModuleEvaluator, ModuleMachine, ModuleStages};
 pub use pipeline::{Host, Pipeline, missing, unexplained};
 use prepared::OtherLayouts;
 pub use prepared::{Evaluated, Prepared};
+pub use question::Question;
 pub use require::{has_cores, is_compiler};
 pub use tools::timing_tools;
 

@@ -102,6 +102,24 @@ impl ModuleStages {
         }
     }
 
+    /// The operators in which a call of one program spends its time, as the program's own process reports them; or the verdict
+    /// on one that cannot be built or called. See [`flopsmith_module::Evaluator::profile`].
+    ///
+    /// # Errors
+    /// Only for failures that the candidate cannot cause.
+    pub fn profile(
+        &self,
+        source: &str,
+        permitted: TechniqueSet,
+    ) -> Result<Result<String, Verdict>, Broken> {
+        let package = match self.builder.build(source, permitted)? {
+            Ok(package) => package,
+            Err(refused) => return Ok(Err(refused.verdict)),
+        };
+        let said = self.judge().profile(&package)?;
+        Ok(said.map_err(Verdict::Refused))
+    }
+
     fn time(&self, package: &Package, limits: Limits) -> Result<Outcome, Broken> {
         // A thread that cannot be moved times all the same, with less certainty.
         let _pinned = Pinned::to(self.supervisor).ok();
@@ -268,6 +286,16 @@ impl ModuleEvaluator {
             }),
             verdict => Err(without_speed(verdict)),
         }
+    }
+
+    /// The profile of a call, as [`ModuleStages::profile`] returns it. The program's own process reports it, so it is shown and
+    /// never believed: nothing is decided by it. The caller has the cores, as for a measurement.
+    ///
+    /// # Errors
+    /// The candidate's fault, or an infrastructure failure.
+    pub fn profile(&self, source: &str) -> Result<String, Failure> {
+        let said = self.stages.profile(source, self.problem.techniques);
+        said.map_err(|e| ours(&e))?.map_err(without_speed)
     }
 
     /// Prepares the baselines, which takes some tens of seconds for each workload, and attests the machine.

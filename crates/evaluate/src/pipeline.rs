@@ -3,17 +3,21 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flopsmith_compile::{Built, Question};
+use flopsmith_compile::Built;
 use flopsmith_module::Environment;
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Digest, Failure, InfrastructureCause};
 use flopsmith_sandbox::Sandbox;
 
-use crate::{Error, Evaluator, ModuleEvaluator};
+use crate::{Error, Evaluator, ModuleEvaluator, Question};
 
-/// The reason why no build of a module is explained.
-const UNEXPLAINED: &str = "builds of modules are not explained: the remarks, the hot loop and its throughput are those of one function in one \
-                           object, and a module is a file of Python with extensions or kernels of its own; `evaluate` says whether it is faster";
+/// The reason why no build of a module is explained, and the question that fits.
+const UNEXPLAINED: &str = "builds of modules are not explained: remarks, the hot loop, its throughput and hardware counters are those of one \
+                           function in one object, and a module is a file of Python with extensions or kernels of its own; ask for its \
+                           profile (`profile`, in conversations of a search `PROFILE`)";
+/// The reason why no kernel is profiled, and the questions that fit.
+const UNPROFILED: &str = "kernels have no profile: it is by operators of PyTorch, and a kernel is one function; ask for the remarks, the \
+                          assembly or the throughput of its build, and in conversations of a search for its `COUNTERS`";
 
 /// Everything of a process that the stages of its problems share.
 #[derive(Clone)]
@@ -95,32 +99,41 @@ impl Pipeline {
         }
     }
 
-    /// The answer to a question about the build of a program, see [`flopsmith_compile::Compiler::explain`].
+    /// The answer to a question about a program, see [`flopsmith_compile::Compiler::explain`], [`Evaluator::count`] and
+    /// [`ModuleEvaluator::profile`]. `threads` are those of calls. A caller that asks for counters has verified the program.
     ///
     /// # Errors
-    /// As [`Pipeline::compile`]; an infrastructure failure where [`unexplained`] has a reason.
+    /// As [`Pipeline::compile`], and those of calls; an infrastructure failure where [`unexplained`] has a reason.
     pub fn explain(
         &self,
         question: Question,
         language: Language,
         source: &str,
+        threads: u32,
     ) -> Result<String, Failure> {
+        if let Some(why) = unexplained(self.problem(), question) {
+            return Err(Failure::infrastructure(InfrastructureCause::Compiler, why));
+        }
         match self {
-            Pipeline::Kernel(evaluator) => {
-                let (stage, problem) = (&evaluator.compiler, &evaluator.problem);
-                stage.explain(question, language, problem, source)
-            }
-            Pipeline::Module(_) => Err(Failure::infrastructure(
-                InfrastructureCause::Compiler,
-                UNEXPLAINED,
-            )),
+            Pipeline::Kernel(evaluator) => match question.of_build() {
+                Some(asked) => {
+                    let (stage, problem) = (&evaluator.compiler, &evaluator.problem);
+                    stage.explain(asked, language, problem, source)
+                }
+                None => evaluator.count(language, source, threads),
+            },
+            Pipeline::Module(evaluator) => evaluator.profile(source),
         }
     }
 }
 
-/// The reason why no question about builds of a problem's programs has an answer; none if they have.
-pub fn unexplained(problem: &Problem) -> Option<&'static str> {
-    problem.module.as_ref().map(|_| UNEXPLAINED)
+/// The reason why a question about a problem's programs has no answer, with the questions that have one; none if it has.
+pub fn unexplained(problem: &Problem, question: Question) -> Option<&'static str> {
+    match (&problem.module, question) {
+        (None, Question::Profile) => Some(UNPROFILED),
+        (None, _) | (Some(_), Question::Profile) => None,
+        (Some(_), _) => Some(UNEXPLAINED),
+    }
 }
 
 /// The reason why this machine can evaluate no program of a problem, with what to do about it; none if nothing is known to be
@@ -139,11 +152,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_builds_of_kernels_are_explained_and_only_modules_may_lack_tools() {
+    fn kernels_are_explained_and_modules_profiled_and_only_these_may_lack_tools() {
         let kernel = Problem::load_any(&shipped::at("dgemm")).unwrap();
         let module = Problem::load_any(&shipped::at("modules/softmax")).unwrap();
-        assert_eq!(unexplained(&kernel), None);
-        assert!(unexplained(&module).unwrap().contains("not explained"));
+        for question in Question::ALL {
+            let (of_kernel, of_module) = match question {
+                Question::Profile => (Some(UNPROFILED), None),
+                _ => (None, Some(UNEXPLAINED)),
+            };
+            assert_eq!(unexplained(&kernel, question), of_kernel, "{question:?}");
+            assert_eq!(unexplained(&module, question), of_module, "{question:?}");
+        }
         assert_eq!(missing(&kernel), None);
         // Whether PyTorch is missing depends on the machine, the words do not.
         if let Some(why) = missing(&module) {

@@ -68,8 +68,8 @@ def laid(place, form):
     return flat.as_strided(place["shape"], view["strides"], flat.storage_offset() + view["begin"])
 
 
-def restrict(path):
-    """Loads the stricter filter of system calls, under which this process can start no other."""
+def restrict(path, every_thread):
+    """Loads the stricter filter of system calls, under which this process can start no other; with `every_thread`, also for threads that it has."""
     with open(path, "rb") as file:
         program = file.read()
     kept = ctypes.create_string_buffer(program, len(program))
@@ -81,7 +81,8 @@ def restrict(path):
     number = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
     call = ctypes.CDLL(None, use_errno=True).syscall
     call.argtypes = [ctypes.c_long, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_void_p]
-    if call(number, 1, 0, ctypes.byref(filled)) != 0:
+    # SECCOMP_SET_MODE_FILTER, and SECCOMP_FILTER_FLAG_TSYNC.
+    if call(number, 1, int(every_thread), ctypes.byref(filled)) != 0:
         raise OSError(ctypes.get_errno(), "the filter of system calls was refused")
 
 
@@ -122,6 +123,8 @@ def load(order):
         module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, path, loader=loader))
         loader.exec_module(module)
         functions = {f: getattr(module, f) for f in extension["functions"]}
+        if order.get("profile"):
+            functions = {f: worker_profile().recorded(f"{name}.{f}", function) for f, function in functions.items()}
         if order["knock_out"]:
             functions = {f: knocked_out(function) for f, function in functions.items()}
         ready[name] = types.SimpleNamespace(**functions)
@@ -150,6 +153,13 @@ def worker_triton():
     import worker_triton
 
     return worker_triton
+
+
+def worker_profile():
+    """The part that profiles a call."""
+    import worker_profile
+
+    return worker_profile
 
 
 def prepare_gradients():
@@ -229,6 +239,8 @@ class Candidate:
     def load(self, order):
         self.module, self.found = load(order)
         self.triton = worker_triton() if order["triton"] else None
+        if self.triton and order.get("profile"):
+            self.triton.state["around"] = worker_profile().record_function
 
     def build(self, order):
         """Makes a `ModelNew`, which must have the parameters and buffers of the reference, by name and shape. A workload with a data type converts them, as `Model`."""
@@ -316,6 +328,10 @@ class Candidate:
         if self.triton:
             self.triton.state["turn"] += 1
 
+    def profile(self):
+        """The operators of a call on the present inputs. Its results go nowhere."""
+        return worker_profile().operators(lambda: self.results(self.inputs))
+
     def results(self, inputs):
         results = self.model(*inputs)
         if self.single:
@@ -337,10 +353,12 @@ class Mismatch(Exception):
     """The candidate has another interface than the problem."""
 
 
-def serve_candidate():
-    """The forked process: one candidate, until `end`."""
+def serve_candidate(profile):
+    """The forked process: one candidate, until `end`. With `profile`, its calls can be profiled."""
+    if profile:
+        worker_profile().prepare()
     if settings["filter"]:
-        restrict(settings["filter"])
+        restrict(settings["filter"], every_thread=profile)
     candidate = Candidate()
     reply(forked=True)
     guard = torch.inference_mode()
@@ -378,6 +396,9 @@ def serve_candidate():
             elif order["do"] == "launches":
                 reply(done="launches", **worker_triton().launches())
                 continue
+            elif order["do"] == "profile":
+                reply(done="profile", **candidate.profile())
+                continue
             reply(done=order["do"])
         except Mismatch as error:
             reply(error=str(error)[:2000], fault="wrong_signature")
@@ -398,7 +419,7 @@ def main():
             prepare_gradients()
         child = os.fork()
         if child == 0:
-            serve_candidate()
+            serve_candidate(profile=bool(order.get("profile")))
         _, status = os.waitpid(child, 0)
         reply(ended=os.waitstatus_to_exitcode(status))
 

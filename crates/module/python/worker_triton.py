@@ -3,6 +3,7 @@
 The supervisor compiles the kernels as they were launched. It believes nothing else of what is noted: results in shared memory decide.
 """
 
+import contextlib
 import json
 import os
 import types
@@ -21,7 +22,8 @@ MOST = 64
 # The largest grid that a GPU takes.
 GRID = (2**31 - 1, 65535, 65535)
 
-noted, state = {}, {"knock_out": False, "turn": 0, "again": False}
+# `around` makes a context for each launch from the name of its kernel.
+noted, state = {}, {"knock_out": False, "turn": 0, "again": False, "around": lambda _: contextlib.nullcontext()}
 
 
 class Kept:
@@ -108,7 +110,8 @@ class Kernel(interpreter.InterpretedFunction):
             noted.setdefault(json.dumps(note, sort_keys=True), note)
         if not state["knock_out"]:
             # A program takes whole numbers and tensors in the order of the parameters.
-            super().run(*(given[name] for name in self.arg_names), grid=grid, warmup=False)
+            with state["around"](self.__name__):
+                super().run(*(given[name] for name in self.arg_names), grid=grid, warmup=False)
 
     def note(self, given, options):
         """The types of the arguments, and the values that the compiler knows, as Triton would specialise the kernel."""

@@ -1,5 +1,6 @@
 //! Verifying and timing: the trusted processes, the candidate's process, and the calls of both.
 
+mod profiling;
 mod stages;
 
 pub use stages::Effort;
@@ -25,7 +26,7 @@ use crate::error::Error;
 use crate::gpu::Architecture;
 use crate::outcome::{NOT_TIMED, Outcome, Verdict};
 use crate::package::Package;
-use crate::problem::Problem;
+use crate::problem::{Problem, Workload};
 use crate::reference::{self, Reference};
 use crate::time;
 use crate::triton;
@@ -87,6 +88,7 @@ impl Evaluator {
         for (name, text) in [
             ("jail/worker.py", worker::SCRIPT),
             ("jail/worker_triton.py", worker::TRITON_SCRIPT),
+            ("jail/worker_profile.py", worker::PROFILE_SCRIPT),
             ("jail/cpuinfo", cpuinfo.as_str()),
             ("trusted/reference.py", reference::SCRIPT),
         ] {
@@ -166,10 +168,16 @@ impl Evaluator {
         if let Some(note) = self.problem.left_out() {
             (self.options.progress)(&note);
         }
+        self.benches = self.open_benches(&self.problem.workloads)?;
+        Ok(())
+    }
+
+    /// The eager processes of these workloads.
+    fn open_benches(&self, workloads: &[Workload]) -> Result<Vec<Bench>, Error> {
         (self.options.progress)("starting the reference");
-        let started = self.references()?;
+        let started = self.references(workloads)?;
         let mut benches = Vec::new();
-        for (workload, mut eager) in self.problem.workloads.iter().zip(started) {
+        for (workload, mut eager) in workloads.iter().zip(started) {
             eager.wait()?;
             let loaded = eager.load(&self.problem, workload)?;
             benches.push(Bench {
@@ -179,15 +187,15 @@ impl Evaluator {
                 compiled: Vec::new(),
             });
         }
-        self.benches = benches;
-        Ok(())
+        Ok(benches)
     }
 
-    /// A trusted process for each workload. All import PyTorch at the same time.
-    fn references(&self) -> Result<Vec<Reference>, Error> {
+    /// A trusted process for each of these workloads. All import PyTorch at the same time.
+    fn references(&self, workloads: &[Workload]) -> Result<Vec<Reference>, Error> {
         let script = self.path("trusted/reference.py");
-        let start = |_| Reference::start(&self.environment, &script, &self.options.cores);
-        self.problem.workloads.iter().map(start).collect()
+        let cores = &self.options.cores;
+        let start = |_: &Workload| Reference::start(&self.environment, &script, cores);
+        workloads.iter().map(start).collect()
     }
 
     /// Compiles the reference by TorchInductor for all workloads, once for each baseline that needs it, which only a
@@ -202,7 +210,8 @@ impl Evaluator {
             if self.benches.iter().all(ready) {
                 continue;
             }
-            for (mut compiled, bench) in self.references()?.into_iter().zip(&mut self.benches) {
+            let started = self.references(&self.problem.workloads)?;
+            for (mut compiled, bench) in started.into_iter().zip(&mut self.benches) {
                 (self.options.progress)(&format!(
                     "compiling the reference by TorchInductor for {}",
                     bench.workload.name

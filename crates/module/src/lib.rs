@@ -5,7 +5,7 @@
 //! candidate's source without executing it and compiles its extensions. [`Evaluator`] verifies its results, and its
 //! gradients where a problem asks for them, against a float64 run of the reference, and times it against the baselines
 //! that the problem names. Kernels of Triton run in Triton's interpreter and are compiled for GPUs, but not timed: that needs a
-//! GPU. CUDA C++ is compiled only.
+//! GPU. CUDA C++ is compiled only. [`Evaluator::profile`] shows in which operators a call spends its time, for readers.
 //!
 //! Crate `evaluate` puts these stages together. This crate knows nothing of kernels with array arguments. It shares with
 //! them the jail, the stopping rules, the statistics and the roof of memory.
@@ -16,6 +16,7 @@
 //! - The reference runs in trusted processes of its own, never in the candidate's.
 //! - No Python of a candidate runs before its source was accepted and its extensions were compiled.
 //! - A candidate that was not timed has no speed. One that was not verified is neither right nor wrong.
+//! - A profile is what the candidate's process says of itself: it is shown, and nothing is decided by it.
 //! - All sides are called through the same protocol on the same cores, in turn; each call gets fresh inputs.
 
 mod admission;
@@ -34,6 +35,7 @@ mod line;
 mod outcome;
 mod package;
 mod problem;
+mod profile;
 mod reference;
 mod symbols;
 mod time;

@@ -15,10 +15,12 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::line::{Lines, PATIENT, Silence};
 use crate::outcome::Failure;
+use crate::profile::Profile;
 use crate::triton::Launch;
 
 pub(crate) const SCRIPT: &str = include_str!("../python/worker.py");
 pub(crate) const TRITON_SCRIPT: &str = include_str!("../python/worker_triton.py");
+pub(crate) const PROFILE_SCRIPT: &str = include_str!("../python/worker_profile.py");
 
 /// Where the jail shows the files of this crate and of the candidate.
 const SCRIPTS_AT: &str = "/module";
@@ -159,11 +161,19 @@ impl Worker {
 
     /// Forks the process of a candidate; `triton` if it has kernels of Triton, `gradients` if it is asked for gradients.
     pub fn fork(&mut self, triton: bool, gradients: bool) -> Result<(), Error> {
+        self.fork_by(&json!({"do": "fork", "triton": triton, "gradients": gradients}))
+    }
+
+    /// Forks the process of a candidate that is to be profiled; `triton` if it has kernels of Triton.
+    pub fn fork_to_profile(&mut self, triton: bool) -> Result<(), Error> {
+        self.fork_by(&json!({"do": "fork", "triton": triton, "profile": true}))
+    }
+
+    fn fork_by(&mut self, order: &Value) -> Result<(), Error> {
         if self.lines.has_more() {
             return Err(self.broken("it answered without an order"));
         }
-        let order = json!({"do": "fork", "triton": triton, "gradients": gradients});
-        let answer = self.exchange(&order, PATIENT);
+        let answer = self.exchange(order, PATIENT);
         match answer {
             Ok(answer) if answer["forked"] == json!(true) => Ok(()),
             _ => Err(self.broken("it did not fork")),
@@ -207,6 +217,13 @@ impl Worker {
             let detail = format!("its launches cannot be read: {e}");
             Failure::new(CandidateFault::Crash, detail).into()
         })
+    }
+
+    /// The operators of a call, after one to warm up, as the candidate's process reports them. They are for readers, and
+    /// never believed.
+    pub fn profile(&mut self, limit: Duration) -> Result<Profile, Stop> {
+        let answer = self.answer(&json!({"do": "profile"}), limit)?;
+        Profile::read(answer).map_err(Stop::Candidate)
     }
 
     fn answer(&mut self, order: &Value, limit: Duration) -> Result<Value, Stop> {

@@ -291,10 +291,16 @@ fn rules(kind: Kind) -> Result<Rules, BackendError> {
             );
             rules.insert(
                 libc::SYS_prctl,
-                [libc::PR_SET_NAME, libc::PR_SET_NO_NEW_PRIVS, PR_SET_VMA]
-                    .into_iter()
-                    .map(|option| equal(0, option))
-                    .collect::<Result<_, _>>()?,
+                [
+                    libc::PR_SET_NAME,
+                    // PyTorch's profiler reads the name of its thread.
+                    libc::PR_GET_NAME,
+                    libc::PR_SET_NO_NEW_PRIVS,
+                    PR_SET_VMA,
+                ]
+                .into_iter()
+                .map(|option| equal(0, option))
+                .collect::<Result<_, _>>()?,
             );
             // A process may read its own limits only.
             rules.insert(

@@ -3,7 +3,7 @@
 //! [`message`] reads messages of JSON-RPC 2.0 and answers those that need no evaluation; it is pure. [`tools`] is the table of
 //! the tools, [`arguments`] and [`results`] have what goes in and comes out. [`calls`] performs calls on the service,
 //! [`asking`] waits for their evaluations, and [`budget`] limits what a client may use. [`comparison`] ranks programs,
-//! [`explain`] knows every reason of a refusal, and [`builds`] asks the compile stage about builds. [`stdio`] speaks the protocol over standard input and output, [`http`] over
+//! [`explain`] knows every reason of a refusal, and [`builds`] asks about builds and calls. [`stdio`] speaks the protocol over standard input and output, [`http`] over
 //! HTTP.
 //!
 //! Revision 2026-07-28 of the protocol has no sessions: each request names the revision. Clients of earlier revisions begin

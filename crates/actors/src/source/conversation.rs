@@ -30,7 +30,7 @@ mod explain;
 mod talk;
 
 use board::{Board, locked};
-pub use explain::{Explain, Explainer};
+pub use explain::{Explain, Explainer, Stages};
 use talk::Talk;
 
 /// Holds a conversation about a program of the population for each task.

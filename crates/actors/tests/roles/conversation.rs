@@ -14,7 +14,9 @@ use flopsmith_protocol::{
     Candidate, Failure, InfrastructureCause, Outcome, Purpose, Task, Verdict, subjects,
 };
 use flopsmith_test_support::endpoint::{Act, ScriptedEndpoint};
-use flopsmith_test_support::{Measured, infrastructure, machine, measured, outcome, run_id, wrong};
+use flopsmith_test_support::{
+    Measured, infrastructure, machine, measured, outcome, run_id, unknown, wrong,
+};
 
 use crate::endpoint::{asking, compiler};
 use crate::{Working, World, candidate, soon, start, task};
@@ -33,18 +35,34 @@ fn program(text: &str) -> Act {
     said(&format!("```c\n{text}\n```\n"))
 }
 
-/// Explains a program by its text.
-struct Echo;
+/// Explains a program by its text, and profiles none unless it is of `modules`.
+struct Echo {
+    modules: bool,
+}
 
 impl Explain for Echo {
-    fn explain(&self, question: Question, _: &Problem, source: &str) -> Result<String, Failure> {
+    fn unexplained(&self, question: Question, _: &Problem) -> Option<&'static str> {
+        let fits = (question == Question::Profile) == self.modules;
+        (!fits).then_some("ask another one")
+    }
+
+    fn explain(
+        &self,
+        question: Question,
+        _: &Arc<Problem>,
+        source: &str,
+    ) -> Result<String, Failure> {
         Ok(format!("{question:?} of {source}"))
     }
 }
 
 fn generator(context: &Arc<Context>) -> Working {
+    explained_by(context, Echo { modules: false })
+}
+
+fn explained_by(context: &Arc<Context>, explainer: Echo) -> Working {
     let source = ConversingSource::open(context).unwrap();
-    let source = source.explaining(Some(Arc::new(Echo)));
+    let source = source.explaining(Some(Arc::new(explainer)));
     start(Generator::new(
         Arc::clone(context),
         Box::new(source),
@@ -210,6 +228,44 @@ async fn earlier_programs_are_explained_by_name_and_the_shown_one_without() {
         assert!(prompt.contains(&words), "{number}, {words}: {prompt}");
         let before = &prompts[number - 1];
         assert!(!before.contains(&words), "{number}, {words}: {before}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_program_is_profiled_also_if_nobody_measured_it() {
+    let world = World::new().await;
+    let first = candidate(0, 0, 0, Purpose::Search).id.to_string();
+    let named = format!("PROFILE {first}");
+    let server = ScriptedEndpoint::start(move |asked| match asked.number {
+        0 => program("int x0;"),
+        1 => program("int x1;"),
+        2 => said("PROFILE"),
+        3 => said(&named),
+        4 => said("COUNTERS"),
+        _ => program("int x2;"),
+    });
+    let server = server.unwrap();
+    let context = world.context(conversing(&server));
+    let working = explained_by(&context, Echo { modules: true });
+    let mut candidates = compiler(&world).await;
+    ask(&world, 0, 3).await;
+    decide(&world, &mut candidates, "int x0;", measured(2.0)).await;
+    decide(&world, &mut candidates, "int x1;", unknown()).await;
+    decide(&world, &mut candidates, "int x2;", measured(1.0)).await;
+    candidates.close();
+    working.end().await.unwrap();
+    let prompts: Vec<String> = server.asked().into_iter().map(|asked| asked.body).collect();
+    assert!(prompts[0].contains("a line `PROFILE`, which shows"));
+    assert!(!prompts[0].contains("COUNTERS"), "{}", prompts[0]);
+    for (number, words) in [
+        (3, "Profile of int x1;"),
+        (4, "Profile of int x0;"),
+        (5, "This question has no answer here: ask another one."),
+    ] {
+        let prompt = &prompts[number];
+        assert!(prompt.contains(words), "{number}, {words}: {prompt}");
+        let before = &prompts[number - 1];
+        assert!(!before.contains(words), "{number}, {words}: {before}");
     }
 }
 

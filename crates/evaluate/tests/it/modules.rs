@@ -269,6 +269,64 @@ fn attacks_that_only_later_stages_see_are_refused() {
 }
 
 #[test]
+fn the_operators_of_a_call_are_shown_and_judge_nothing() {
+    let Some(stages) = open(problem()) else {
+        return;
+    };
+    let profile = |source: &str| stages.profile(source, TechniqueSet::all()).unwrap();
+    let text = profile(&solution()).unwrap();
+    for part in [
+        "after a call to warm up",
+        "on the CPU",
+        "ModelNew.forward",
+        "row_softmax.softmax",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(
+        !text.contains("interpreter ran") && text.len() < 9000,
+        "{text}"
+    );
+    let crashing = with(
+        "return output;",
+        "volatile int* p = nullptr; *p = 1; return output;",
+    );
+    let unbuilt = with("return output;", "return outptu;");
+    for (source, fault) in [
+        (crashing, CandidateFault::Crash),
+        (unbuilt, CandidateFault::CompileError),
+    ] {
+        let Err(Verdict::Refused(failure)) = profile(&source) else {
+            unreachable!("a profile of {source}")
+        };
+        assert_eq!(failure.fault, fault, "{failure:?}");
+    }
+    // A program with wrong results has a profile, and is refused as before.
+    let wrong = with(
+        "return output;",
+        "output.data_ptr<float>()[7] += 0.01f; return output;",
+    );
+    assert!(profile(&wrong).unwrap().contains("row_softmax.softmax"));
+    let outcome = evaluate(&stages, &wrong).unwrap();
+    assert!(
+        matches!(&outcome.verdict, Verdict::Refused(f) if f.fault == CandidateFault::WrongResult),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_profile_of_interpreted_kernels_says_whose_times_it_has() {
+    let Some((stages, solution)) = triton() else {
+        return;
+    };
+    let text = stages.profile(&solution, TechniqueSet::all());
+    let text = text.unwrap().unwrap();
+    for part in ["Triton's interpreter ran the kernels", "softmax_kernel"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
 fn a_shipped_problem_is_admitted() {
     let Some(stages) = open(problem()) else {
         return;

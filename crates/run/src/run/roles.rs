@@ -21,21 +21,22 @@ use flopsmith_actors::role::recorder::{Detokenize, Keep, Progress, Recorder};
 use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::Verifier;
 use flopsmith_actors::source::agent::AgentSource;
-use flopsmith_actors::source::conversation::{ConversingSource, Explain, Explainer};
+use flopsmith_actors::source::conversation::{ConversingSource, Explain, Explainer, Stages};
 use flopsmith_actors::source::schedule::{ScheduleSource, Searching};
 use flopsmith_actors::source::variants::Variants;
 use flopsmith_actors::supervisor::{Factory, Spec};
 use flopsmith_config::Job;
 use flopsmith_config::{GeneratorKind, Hosted};
 use flopsmith_evaluate::{Evaluator, Pipeline};
-use flopsmith_protocol::ProblemId;
+use flopsmith_problem::Problem;
+use flopsmith_protocol::{Failure, InfrastructureCause, ProblemId};
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::export;
 use crate::worker::benches::Benches;
 use crate::worker::{self, Duty};
+use crate::{evaluator, export};
 
 /// The specification of a role that `make` makes.
 pub fn spec<R: Role>(
@@ -99,8 +100,9 @@ pub(super) fn specs(
     let mut explainer: Option<Arc<dyn Explain>> = None;
     match evaluation {
         Evaluation::Here(evaluator, timer) => {
+            let kept = Pipeline::Kernel(Box::new(evaluator.clone()));
             explainer = Some(Arc::new(Explainer {
-                evaluator: evaluator.clone(),
+                stages: Box::new(move |_: &Arc<Problem>| Ok(kept.clone())),
                 threads: context.settings.threads,
             }));
             specs.extend(evaluating(context, evaluator, *timer)?);
@@ -113,6 +115,10 @@ pub(super) fn specs(
             }));
         }
         Evaluation::Benches(benches) => {
+            explainer = Some(Arc::new(Explainer {
+                stages: opened_anew(context),
+                threads: context.settings.threads,
+            }));
             let duties = [Duty::Compiler, Duty::Verifier, Duty::Timer];
             specs.extend(worker::specs(&duties, &context.host, &benches));
         }
@@ -126,6 +132,20 @@ pub(super) fn specs(
         }
     }
     Ok(specs)
+}
+
+/// The stages of a problem, opened for each answer to a question and closed after it: there are few questions, and nothing of
+/// their programs gets into the stages that judge programs.
+fn opened_anew(context: &Context) -> Stages {
+    let settings = context.settings.clone();
+    Box::new(move |problem: &Arc<Problem>| {
+        let weaker = settings.evaluate.allow_weaker_jail;
+        let progress = |text: &str| tracing::info!("{text}");
+        let opened = evaluator::pipeline(Arc::clone(problem), &settings, weaker, progress);
+        opened.map_err(|error| {
+            Failure::infrastructure(InfrastructureCause::Harness, format!("{error:#}"))
+        })
+    })
 }
 
 /// A once-per-run role. A generator that holds conversations about programs tells what `explainer` says of them.

@@ -297,6 +297,12 @@ fn forbidden_calls_end_the_program() {
 }
 
 #[test]
+fn a_thread_may_read_its_name() {
+    let end = run("int main(){char name[16];return prctl(PR_GET_NAME,name);}");
+    assert_eq!(end.exit, Exit::Code(0));
+}
+
+#[test]
 fn nothing_of_the_host_is_visible() {
     let home = std::env::var("HOME").unwrap_or_else(|_| "/root".into());
     for path in [

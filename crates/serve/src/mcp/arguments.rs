@@ -149,7 +149,7 @@ pub struct ExplainBuild {
     pub what: Explanation,
 }
 
-/// Questions about the build of a program.
+/// Questions about a program: of a kernel about its build, of a module about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Explanation {
@@ -159,6 +159,8 @@ pub enum Explanation {
     Assembly,
     /// The throughput of the hot loop by `llvm-mca`.
     Throughput,
+    /// The operators in which a call of a module spends its time, by PyTorch's profiler.
+    Profile,
 }
 
 impl From<Explanation> for Question {
@@ -167,6 +169,7 @@ impl From<Explanation> for Question {
             Explanation::Remarks => Self::Remarks,
             Explanation::Assembly => Self::Assembly,
             Explanation::Throughput => Self::Throughput,
+            Explanation::Profile => Self::Profile,
         }
     }
 }

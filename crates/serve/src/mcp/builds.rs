@@ -1,4 +1,4 @@
-//! Explanations of builds, by the same code as in the conversations of a search.
+//! Explanations of builds and profiles of calls, by the same code as in the conversations of a search.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use super::results::{Left, refused};
 use crate::station;
 use crate::wire::Outcome;
 
-/// Answers a question about the build of a program in this language. The answer is bounded, and repeats parts of the program.
+/// Answers a question about a program in this language. The answer is bounded, and repeats parts of the program.
 pub type Explain =
     Arc<dyn Fn(Question, Language, &Arc<Problem>, &str) -> Result<String, Failure> + Send + Sync>;
 
-/// Explains builds by the tools of this machine, in the jail.
+/// Answers by the tools of this machine, in the jail.
 pub fn explain_by(host: Host) -> Explain {
     Arc::new(
         move |question: Question, language: Language, problem: &Arc<Problem>, source: &str| {
             let pipeline = station::pipeline(problem, &host)?;
-            pipeline.explain(question, language, source)
+            pipeline.explain(question, language, source, host.threads)
         },
     )
 }
 
-/// Explains no build, for this reason.
+/// Answers nothing, for this reason.
 pub fn explain_nothing(why: &'static str) -> Explain {
     Arc::new(move |_: Question, _: Language, _: &Arc<Problem>, _: &str| {
         Err(Failure::infrastructure(InfrastructureCause::Compiler, why))
@@ -39,11 +39,12 @@ pub fn explain_nothing(why: &'static str) -> Explain {
 pub struct BuildExplained {
     /// The result in words.
     pub summary: String,
-    /// The answer, as text of the compiler and of tools; data that quotes the program. Null if the program could not be built.
+    /// The answer, as text of the compiler, of tools and of the program's own process; data that quotes the program. Null if the
+    /// program could not be built or called.
     pub text: Option<String>,
     /// The fault of the program or the part of the machine that failed, for `explain_refusal`; null if there is an answer.
     pub reason: Option<String>,
-    /// Text of the compiler or the checks about a program that could not be built; data that quotes the program.
+    /// Text of the compiler, the checks or the call about a program without an answer; data that quotes the program.
     pub diagnostics: String,
     /// The budget that is left; null without a limit.
     pub budget: Option<Left>,
@@ -75,7 +76,7 @@ impl BuildExplained {
         let summary = match outcome {
             Outcome::Rejected => refused(reason),
             _ => format!(
-                "the machine could not build the program ({reason}), which says nothing about it; call the tool again, or tell your user"
+                "the machine could not build or call the program ({reason}), which says nothing about it; call the tool again, or tell your user"
             ),
         };
         Self {
@@ -99,6 +100,12 @@ fn about(question: Question) -> &'static str {
         }
         Question::Throughput => {
             "`text` has a static analysis of the loop that `assembly` shows, with all data in the first cache: a bound, and no measurement"
+        }
+        Question::Counters => {
+            "`text` has hardware counters of calls of the program, apart from all timed ones"
+        }
+        Question::Profile => {
+            "`text` has the operators in which a call spends its time at the first workload, as the program's own process reports them; they are no measurement, and `evaluate` alone says how fast the program is"
         }
     }
 }

@@ -41,6 +41,11 @@ const QUESTION: Share = Share {
     programs: 1,
     time: Duration::from_secs(1),
 };
+/// The same of a profile, for which processes with PyTorch start.
+const PROFILE: Share = Share {
+    programs: 1,
+    time: Duration::from_secs(20),
+};
 
 /// The tools, on a service.
 #[derive(Clone)]
@@ -50,8 +55,8 @@ pub struct Tools {
     /// That of the holder.
     budget: Arc<Budget>,
     explain: Explain,
-    /// The turn of a question about a build. At most one such question waits for the machine, so that evaluations take turns with
-    /// questions, however many there are.
+    /// The turn of a question about a program. At most one such question waits for the machine, so that evaluations take turns
+    /// with questions, however many there are.
     question: Arc<tokio::sync::Mutex<()>>,
     holder: Holder,
 }
@@ -73,7 +78,7 @@ pub struct Client<'a> {
 }
 
 impl Tools {
-    /// The tools on a service, within these limits for each client. `explain` answers questions about builds.
+    /// The tools on a service, within these limits for each client. `explain` answers questions about programs.
     pub fn new(service: Arc<Service>, limits: Limits, explain: Explain) -> Self {
         let holder = Holder::default();
         let budgets = Budgets::new(limits);
@@ -314,7 +319,8 @@ impl Tools {
         client: &Client<'_>,
     ) -> Result<BuildExplained, String> {
         let problem = self.find(&asked.problem, &[]).await?;
-        if let Some(why) = unexplained(&problem) {
+        let question = Question::from(asked.what);
+        if let Some(why) = unexplained(&problem, question) {
             return Err(why.into());
         }
         if let Some(other) = asked.language.filter(|l| !problem.languages().contains(l)) {
@@ -326,18 +332,21 @@ impl Tools {
                 problem.language.name()
             ));
         }
-        let question = Question::from(asked.what);
+        let expected = match question {
+            Question::Profile => PROFILE,
+            _ => QUESTION,
+        };
         let explained = async move {
             let lacks = self.blocking(move |_| Ok(question.lacks())).await?;
             if let Some(why) = lacks {
                 return Err(format!("{why} Ask for `assembly`, or tell your user."));
             }
-            let reserved = Reserved::of(&self.budget, QUESTION)?;
+            let reserved = Reserved::of(&self.budget, expected)?;
             let first = Arc::clone(&self.question).lock_owned().await;
             let turn = self.service.turn().await;
             let (explain, budget) = (Arc::clone(&self.explain), Arc::clone(&self.budget));
             self.blocking(move |_| {
-                // A build that nobody waits for any more goes on to its end, keeps its turn and counts.
+                // An answer that nobody waits for any more goes on to its end, keeps its turn and counts.
                 let _turns = (first, turn);
                 let language = asked.language.unwrap_or(problem.language);
                 let began = Instant::now();

@@ -30,7 +30,7 @@ pub enum Tool {
     BestPrograms,
     /// Says how fast programs can be.
     Roofline,
-    /// Explains the build of a program.
+    /// Explains the build of a program, or profiles a call.
     ExplainBuild,
 }
 
@@ -129,10 +129,11 @@ static TABLE: [About; 8] = [
     About {
         tool: Tool::ExplainBuild,
         name: "explain_build",
-        title: "Explain a build",
-        description: "Builds a program as `evaluate` does, without running it, and shows one of: the compiler's remarks on the loops \
+        title: "Explain a build, or profile a module",
+        description: "Builds a kernel as `evaluate` does, without running it, and shows one of: the compiler's remarks on the loops \
                       that it vectorised or did not, the hot loop in assembly, or the static throughput of that loop by llvm-mca. \
-                      Counts as one evaluation; waits for the evaluation that is under way. Builds of modules are not explained.",
+                      Of a module it shows the `profile`: the operators in which a call spends its time, as the program's own process \
+                      reports them. Counts as one evaluation; waits for the evaluation that is under way.",
         arguments: schema::<ExplainBuild>,
         result: schema::<BuildExplained>,
         only_reads: true,

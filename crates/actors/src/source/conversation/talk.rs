@@ -52,6 +52,8 @@ pub(super) struct Talk<'a> {
     measured: BTreeSet<Digest>,
     /// Programs that were written in it, by candidate.
     programs: BTreeMap<String, String>,
+    /// The one that was written last.
+    last: Option<String>,
     is_answered: bool,
     /// Requests in a row that failed.
     failed: u32,
@@ -86,8 +88,12 @@ impl<'a> Talk<'a> {
         let head = flopsmith_nest::prompt::render(problem, task.permitted, None, Style::Full)
             .map_err(|e| Error::Generator(e.to_string()))?;
         let documents = Arc::clone(table.documents);
+        let questions = Question::ALL.into_iter().filter(|question| {
+            let explainer = table.explainer;
+            explainer.is_some_and(|e| e.unexplained(*question, problem).is_none())
+        });
         let conversation = Conversation::new(head, problem.language, shown, documents)
-            .explaining(table.explainer.is_some());
+            .explaining(questions.collect());
         Ok(Self {
             table,
             place,
@@ -100,6 +106,7 @@ impl<'a> Talk<'a> {
             written: BTreeSet::new(),
             measured: BTreeSet::new(),
             programs: BTreeMap::new(),
+            last: None,
             is_answered: false,
             failed: 0,
             shortened: 0,
@@ -237,6 +244,7 @@ impl<'a> Talk<'a> {
         self.written.insert(identity::source_digest(&program));
         let candidate = CandidateId::of(&self.task.id, sample);
         self.programs.insert(candidate.to_string(), program.clone());
+        self.last = Some(program.clone());
         let written = Answer::of_program(program.clone(), None);
         self.table.answers.take(self.place, sample, Ok(written));
         if sample + 1 == self.task.group_size {
@@ -280,31 +288,34 @@ impl<'a> Talk<'a> {
             || self.measured.contains(&identity::source_digest(program))
     }
 
-    /// The answer to a question about an earlier program, or about the one that is shown. It takes a core as every build does, or
-    /// all of them if the program runs.
-    async fn explain(&mut self, question: Question, program: Option<&str>) -> String {
-        let source = match program {
-            Some(id) => {
-                let own = self.programs.get(id).map(String::as_str);
-                own.or_else(|| self.population.of_candidate(id))
-            }
-            None => self
-                .conversation
-                .current()
-                .map(|shown| shown.source.as_str()),
-        };
-        let Some(source) = source.map(str::to_owned) else {
-            return "There is no such program; take a name that a result gave, or leave it out for the program above.".to_owned();
-        };
-        if question.runs() && !self.is_measured(&source) {
-            return "Only a program that is right runs once more; take one that was measured."
-                .to_owned();
+    /// The program with this name, or the one that a question without a name is about.
+    fn asked_about(&self, question: Question, program: Option<&str>) -> Option<&str> {
+        if let Some(id) = program {
+            let own = self.programs.get(id).map(String::as_str);
+            return own.or_else(|| self.population.of_candidate(id));
         }
+        let last = self.last.as_deref().filter(|_| question.is_about_last());
+        let shown = self.conversation.current();
+        last.or_else(|| shown.map(|shown| shown.source.as_str()))
+    }
+
+    /// The answer to a question about a program. It takes a core as every build does, or all of them if the program runs.
+    async fn explain(&mut self, question: Question, program: Option<&str>) -> String {
         let context = self.table.context;
         let of = context.of(&self.task.problem);
         let (Some(explainer), Some(of)) = (self.table.explainer, of) else {
             return "Programs are not explained here.".to_owned();
         };
+        if let Some(why) = explainer.unexplained(question, &of.problem) {
+            return format!("This question has no answer here: {why}.");
+        }
+        let Some(source) = self.asked_about(question, program).map(str::to_owned) else {
+            return "There is no such program; take a name that a result gave, or leave it out for the program above.".to_owned();
+        };
+        if question.is_of_measured() && !self.is_measured(&source) {
+            return "Only a program that is right runs once more; take one that was measured."
+                .to_owned();
+        }
         let (explainer, problem) = (Arc::clone(explainer), Arc::clone(&of.problem));
         let cores = &context.host.cores;
         let (role, count) = match question.runs() {

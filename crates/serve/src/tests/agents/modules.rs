@@ -46,6 +46,19 @@ fn an_agent_works_on_a_module_with_the_same_tools() {
 }
 
 #[test]
+fn a_module_is_profiled_and_its_times_are_no_measurement() {
+    let place = tempfile::tempdir().unwrap();
+    let mut agent = Agent::start(place.path(), Options::default());
+    let ask = json!({ "problem": MODULE, "source": "right 1", "what": "profile" });
+    let profiled = agent.result("explain_build", ask);
+    assert_eq!(profiled["text"], "Profile of right 1", "{profiled}");
+    assert_eq!(profiled["reason"], json!(null));
+    let summary = profiled["summary"].as_str().unwrap();
+    assert!(summary.contains("no measurement"), "{summary}");
+    agent.end();
+}
+
+#[test]
 fn tools_for_kernels_say_so_and_cost_nothing() {
     let place = tempfile::tempdir().unwrap();
     let options = Options {
@@ -61,7 +74,12 @@ fn tools_for_kernels_say_so_and_cost_nothing() {
         (
             "explain_build",
             json!({ "problem": MODULE, "source": "right 1", "what": "throughput" }),
-            "not explained",
+            "ask for its profile",
+        ),
+        (
+            "explain_build",
+            json!({ "problem": "dgemm", "source": "right 1", "what": "profile" }),
+            "kernels have no profile",
         ),
         (
             "evaluate",

@@ -1,8 +1,8 @@
 //! The roofs of the timed cores, which all problems of a service share.
 //!
 //! The bench that is opened first measures them, and later ones take them over until they are as old as `--refresh`. Then the
-//! next bench that is opened measures them anew; open ones keep theirs. Roofs of a busy machine are taken over for [`SOON`]
-//! only, as its reference is provisional.
+//! next bench that is opened, or that times the baselines of its module once more, measures them anew; all others keep theirs.
+//! Roofs of a busy machine are taken over for [`SOON`] only, as its reference is provisional.
 
 use std::time::Duration;
 

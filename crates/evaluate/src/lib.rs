@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use flopsmith_compile::{Compiler, Toolchain, doubtful_kind};
+use flopsmith_machine::attest::Attestation;
 use flopsmith_machine::counters::Counters;
 use flopsmith_machine::environment::Watched;
 use flopsmith_machine::{Cores, openblas, pinning};
@@ -206,7 +207,20 @@ impl Evaluator {
     /// # Errors
     /// As [`Timer::new`].
     pub fn timer(&self, threads: u32) -> Result<Timer, Failure> {
-        let calibration = Calibration::default().telling(self.listener.clone());
+        self.timer_with_roofs(threads, None)
+    }
+
+    /// The same with the peak and the roofs of `known`, if they are those of the timer's cores and threads; others are
+    /// measured.
+    ///
+    /// # Errors
+    /// As [`Timer::new`].
+    pub fn timer_with_roofs(
+        &self,
+        threads: u32,
+        known: Option<&Attestation>,
+    ) -> Result<Timer, Failure> {
+        let calibration = calibration(known).telling(self.listener.clone());
         Timer::calibrated(
             Arc::clone(&self.sandbox),
             self.harness.clone(),
@@ -367,6 +381,15 @@ fn about_kinds(failure: Failure, problem: &Problem, language: Language, source: 
 /// problem.
 pub fn compares_openblas(problem: &Problem) -> bool {
     problem.id.as_str() == "dgemm"
+}
+
+/// The usual calibration, with the roofs of an attestation if there is one.
+fn calibration(known: Option<&Attestation>) -> Calibration {
+    let usual = Calibration::default();
+    match known {
+        Some(known) => usual.with_roofs_of(known),
+        None => usual,
+    }
 }
 
 /// The cores a timer takes on this machine.

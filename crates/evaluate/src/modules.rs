@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use flopsmith_compile::Built;
 use flopsmith_machine::attest::{Attestation, Circumstances};
 use flopsmith_machine::environment::{self, Watched};
-use flopsmith_machine::peak;
 use flopsmith_machine::pinning::Pinned;
 use flopsmith_measure::stats::{mdape, median};
 use flopsmith_measure::{Chain, Chains, Limits, Report, Timed};
@@ -25,16 +24,13 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::prepared::Evaluated;
-use crate::{Error, cores_for, cores_to_watch, tools};
+use crate::{Error, calibration, cores_for, cores_to_watch, tools};
 
 /// Longest time of Triton's interpreter for one candidate. A role may hold a job for 15 minutes, in which others wait for
 /// the judge.
 const INTERPRETED: Duration = Duration::from_secs(240);
 /// Modules compute in single precision, at twice the operations of double precision.
 const SINGLE: f64 = 2.0;
-/// Time spent on measuring the peak, and on each further roof.
-const PEAK: Duration = Duration::from_millis(250);
-const ROOF: Duration = Duration::from_millis(10);
 /// How long the machine is observed before a batch is timed.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -303,8 +299,17 @@ impl ModuleEvaluator {
     /// # Errors
     /// If a trusted process fails.
     pub fn attest(&self) -> Result<ModuleMachine, Failure> {
+        self.attest_with_roofs(None)
+    }
+
+    /// The same with the peak and the roofs of `known`, if they are those of the module's cores and threads; others are
+    /// measured.
+    ///
+    /// # Errors
+    /// If a trusted process fails.
+    pub fn attest_with_roofs(&self, known: Option<&Attestation>) -> Result<ModuleMachine, Failure> {
         let cores = cores_for(self.threads);
-        let (peak, roofs) = peak::measure_all(&cores.kernel, self.threads, PEAK, ROOF);
+        let (peak, roofs) = calibration(known).roofs(&cores.kernel, self.threads);
         let efforts = self.stages.judge().efforts().map_err(|e| ours(&e))?;
         let compiler = self.versions();
         let attestation = Attestation::collect(&Circumstances {
@@ -502,6 +507,7 @@ fn without_speed(verdict: Verdict) -> Failure {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use flopsmith_machine::peak::Peak;
     use flopsmith_machine::roofline::Roofs;
     use flopsmith_measure::stats::Burst;
     use flopsmith_module::{Samples, Speed};
@@ -511,7 +517,7 @@ mod tests {
     use super::*;
 
     fn machine(workloads: &[&str]) -> ModuleMachine {
-        let peak = peak::Peak {
+        let peak = Peak {
             gflops: 50.0,
             bandwidth_gb_s: 10.0,
             vector_bits: 256,

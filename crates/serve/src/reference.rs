@@ -15,7 +15,7 @@ use crate::roofs::Roofs;
 use crate::wire::{Purpose, ReferenceSpeeds};
 
 /// Time after which a provisional reference is measured again for the first time.
-const SOON: Duration = Duration::from_secs(300);
+pub const SOON: Duration = Duration::from_secs(300);
 
 /// How long the reference of a measurement was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -106,7 +106,7 @@ impl Reference {
 }
 
 /// A time, milliseconds since 1970, after a while.
-fn later(unix_ms: u64, pause: Duration) -> u64 {
+pub fn later(unix_ms: u64, pause: Duration) -> u64 {
     let pause = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
     unix_ms.saturating_add(pause)
 }

@@ -1,13 +1,15 @@
 //! Evaluates programs on this machine, one at a time.
 //!
 //! The tools, verifier and timer of a problem stay open for its next program ([`Bench`], one for each target). Its reference
-//! and the peak are measured once and kept in the folder, so that all numbers of a service are comparable, also after a restart.
-//! They are measured again when they do not hold any more ([`crate::reference`]), or when machine, tools or method changed.
+//! is measured once and kept in the folder with the peak, so that all numbers of a service are comparable, also after a restart.
+//! The roofs of the machine are measured once for all problems ([`SharedRoofs`]).
+//! References are measured again when they do not hold any more ([`crate::reference`]), or when machine, tools or method changed.
 //! A program that the compile stage refuses does not wait for that.
 
 mod bench;
 mod kernel;
 mod module;
+mod shared_roofs;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,6 +32,7 @@ use crate::roofs::Roofs;
 use crate::wire::ReferenceSpeeds;
 
 use bench::{Bench, IdleWait, Measured};
+use shared_roofs::SharedRoofs;
 
 /// Number of places for problems that stay open. Each has processes and buffers of its own ([`Bench::places`]).
 const OPEN: usize = 8;
@@ -49,6 +52,16 @@ pub struct Settings {
     pub refresh: Duration,
 }
 
+impl Settings {
+    /// The wait before an evaluation, which cancelling `stopped` ends.
+    fn idle_wait<'a>(&self, stopped: &'a CancellationToken) -> IdleWait<'a> {
+        IdleWait {
+            limit: self.wait,
+            stopped,
+        }
+    }
+}
+
 /// Evaluates programs with real compilers, jails and clocks.
 pub struct Station {
     settings: Settings,
@@ -56,6 +69,7 @@ pub struct Station {
     cache: Arc<Cache>,
     /// The open problems, the most recently used first.
     open: VecDeque<Open>,
+    roofs: SharedRoofs,
     stopped: CancellationToken,
     /// True once this process was announced as one that measures.
     announced: bool,
@@ -79,6 +93,7 @@ impl Station {
         stopped: CancellationToken,
     ) -> Self {
         Self {
+            roofs: SharedRoofs::new(settings.refresh),
             settings,
             host,
             cache,
@@ -109,10 +124,7 @@ impl Station {
                 "the problem is not open",
             ));
         };
-        let idle = IdleWait {
-            limit: self.settings.wait,
-            stopped: &self.stopped,
-        };
+        let idle = self.settings.idle_wait(&self.stopped);
         let done = open.evaluate(program, self.settings.sanitize, &idle)?;
         if let Err(error) = self.cache.keep(program, &done) {
             tracing::warn!(%error, "a result cannot be kept");
@@ -183,17 +195,12 @@ impl Station {
         Ok(())
     }
 
-    fn idle_wait(&self) -> IdleWait<'_> {
-        IdleWait {
-            limit: self.settings.wait,
-            stopped: &self.stopped,
-        }
-    }
-
-    /// Opens a problem: finds its tools, and measures peak and baseline.
-    fn opened(&self, problem: &Arc<Problem>) -> Result<Open, Failure> {
+    /// Opens a problem: finds its tools, and measures its baseline, and the roofs unless they are known.
+    fn opened(&mut self, problem: &Arc<Problem>) -> Result<Open, Failure> {
         let pipeline = pipeline(problem, &self.host)?;
-        let bench = bench::open(pipeline.clone(), &self.settings, &self.idle_wait())?;
+        let (settings, roofs) = (&self.settings, &mut self.roofs);
+        let idle = settings.idle_wait(&self.stopped);
+        let bench = bench::open(pipeline.clone(), settings, roofs, &idle)?;
         self.keep_attestation(bench.attestation());
         Ok(Open {
             circumstances: Circumstances::of(&pipeline, self.settings.threads),
@@ -205,14 +212,15 @@ impl Station {
     }
 
     /// Measures the reference of an open problem.
-    fn measured(&self, open: &mut Open, grade: Grade) -> Result<Reference, Failure> {
+    fn measured(&mut self, open: &mut Open, grade: Grade) -> Result<Reference, Failure> {
+        let idle = self.settings.idle_wait(&self.stopped);
         let Measured {
             chains,
             gflops,
             of_each,
             peak_gflops,
             busy,
-        } = open.bench.measure(grade, &self.idle_wait())?;
+        } = open.bench.measure(grade, &mut self.roofs, &idle)?;
         let attestation = open.bench.attestation();
         self.keep_attestation(attestation);
         let problem = open.pipeline.problem();

@@ -130,6 +130,36 @@ fn programs_are_rewarded_and_a_kill_loses_no_job() {
     assert_eq!(service.stop(), Some(0));
 }
 
+/// Two measurements of a dozen rates never have equal numbers.
+#[test]
+fn a_second_problem_measures_no_roof() {
+    on_one_core();
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("folder");
+    let service = start(&folder, &[]);
+    let source = "void dot(int n,const double*x,const double*y,double*result){}";
+    let candidates = [
+        json!({ "problem": "dgemm", "source": IDLE }),
+        json!({ "problem": "dot", "workloads": ["small"], "source": source }),
+    ];
+    for answer in lines(&service.ask("POST /v1/evaluate", &request(&candidates))) {
+        assert_eq!(answer["reason"], "wrong_result", "{answer}");
+    }
+    let references = folder.join("references").read_dir().unwrap();
+    let roofs = references.map(|file| {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let reference: Value = serde_json::from_str(&text).unwrap();
+        ["ceilings", "bandwidths"].map(|name| reference["roofs"][name].clone())
+    });
+    let roofs: Vec<[Value; 2]> = roofs.collect();
+    let [first, second] = roofs.as_slice() else {
+        panic!("each problem has one reference: {roofs:?}")
+    };
+    assert!(!first[0].as_array().unwrap().is_empty(), "{first:?}");
+    assert_eq!(first, second);
+    assert_eq!(service.stop(), Some(0));
+}
+
 #[test]
 fn the_python_client_gets_rewards_from_a_real_service() {
     on_one_core();

@@ -53,7 +53,7 @@ impl Calibration {
     }
 
     /// Peak and roofs of these cores with this number of threads, measured unless they are known.
-    pub(super) fn roofs(&self, cores: &[usize], threads: u32) -> (Peak, Roofs) {
+    pub fn roofs(&self, cores: &[usize], threads: u32) -> (Peak, Roofs) {
         let same = |known: &&Attestation| known.kernel_cores == cores && known.threads == threads;
         match self.known.as_ref().filter(same) {
             Some(known) => (known.peak, known.roofs.clone()),

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::Settings;
 use super::kernel::KernelBench;
 use super::module::ModuleBench;
+use super::shared_roofs::SharedRoofs;
 use crate::program::Program;
 use crate::reference::Grade;
 
@@ -36,7 +37,7 @@ impl IdleWait<'_> {
     }
 }
 
-/// A measurement of the reference and of the peak.
+/// A measurement of the reference, and the peak.
 pub struct Measured {
     /// The ratios of reference and baseline.
     pub chains: Chains,
@@ -62,11 +63,17 @@ pub trait Bench: Send {
     /// The machine that measurements of programs name.
     fn attestation(&self) -> &Attestation;
 
-    /// Measures the reference to this grade.
+    /// Measures the reference to this grade. A bench that renews its roofs with it takes those over that are known, or keeps
+    /// its own there.
     ///
     /// # Errors
     /// The failure of this machine or of the problem.
-    fn measure(&mut self, grade: Grade, idle: &IdleWait<'_>) -> Result<Measured, Failure>;
+    fn measure(
+        &mut self,
+        grade: Grade,
+        roofs: &mut SharedRoofs,
+        idle: &IdleWait<'_>,
+    ) -> Result<Measured, Failure>;
 
     /// From now on ratios refer to the reference with these chains.
     fn refer_to(&mut self, chains: &Chains);
@@ -85,20 +92,22 @@ pub trait Bench: Send {
     ) -> Result<Evaluated, Failure>;
 }
 
-/// Opens a problem, which measures peak and reference.
+/// Opens a problem, which measures its reference, and the roofs unless they are known.
 ///
 /// # Errors
 /// The failure of this machine or of the problem.
 pub fn open(
     pipeline: Pipeline,
     settings: &Settings,
+    roofs: &mut SharedRoofs,
     idle: &IdleWait<'_>,
 ) -> Result<Box<dyn Bench>, Failure> {
+    let threads = settings.threads;
     let bench: Box<dyn Bench> = match pipeline {
         Pipeline::Kernel(evaluator) => {
-            Box::new(KernelBench::open(*evaluator, settings.threads, idle)?)
+            Box::new(KernelBench::open(*evaluator, threads, roofs, idle)?)
         }
-        Pipeline::Module(evaluator) => Box::new(ModuleBench::open(evaluator, idle)?),
+        Pipeline::Module(evaluator) => Box::new(ModuleBench::open(evaluator, roofs, idle)?),
     };
     Ok(bench)
 }

@@ -5,8 +5,10 @@ use flopsmith_machine::attest::Attestation;
 use flopsmith_measure::{Chains, Timer, Verifier};
 use flopsmith_protocol::{Failure, Verdict};
 use flopsmith_run::idle_wait;
+use flopsmith_run::local::unix_ms;
 
 use super::bench::{Bench, IdleWait, Measured};
+use super::shared_roofs::SharedRoofs;
 use crate::program::Program;
 use crate::reference::Grade;
 use crate::wire::Purpose;
@@ -24,16 +26,23 @@ pub struct KernelBench {
 }
 
 impl KernelBench {
-    /// Runs the reference, and measures peak and baseline.
+    /// Runs the reference, and measures the baseline, and the roofs unless they are known.
     ///
     /// # Errors
     /// The failure of this machine or of the problem.
-    pub fn open(plain: Evaluator, threads: u32, idle: &IdleWait<'_>) -> Result<Self, Failure> {
+    pub fn open(
+        plain: Evaluator,
+        threads: u32,
+        roofs: &mut SharedRoofs,
+        idle: &IdleWait<'_>,
+    ) -> Result<Self, Failure> {
         let sanitizing = plain.clone().with_sanitizers(threads);
         let verifier = plain.verifier(threads)?;
         let cores = cores_to_watch(threads);
         let reference_busy = idle.wait(|| idle_wait::used(&cores))?;
-        let timer = plain.timer(threads)?;
+        let now = unix_ms();
+        let timer = plain.timer_with_roofs(threads, roofs.known(now))?;
+        roofs.keep(timer.attestation(), reference_busy.is_some(), now);
         Ok(Self {
             plain,
             sanitizing,
@@ -58,7 +67,12 @@ impl Bench for KernelBench {
         self.timer.attestation()
     }
 
-    fn measure(&mut self, grade: Grade, idle: &IdleWait<'_>) -> Result<Measured, Failure> {
+    fn measure(
+        &mut self,
+        grade: Grade,
+        _: &mut SharedRoofs,
+        idle: &IdleWait<'_>,
+    ) -> Result<Measured, Failure> {
         // The timer has measured it for `Grade::Quick`.
         if grade == Grade::Refined {
             let timer = &mut self.timer;

@@ -5,8 +5,10 @@ use flopsmith_machine::attest::Attestation;
 use flopsmith_measure::Chains;
 use flopsmith_protocol::{Failure, InfrastructureCause, Verdict};
 use flopsmith_run::idle_wait;
+use flopsmith_run::local::unix_ms;
 
 use super::bench::{Bench, IdleWait, Measured};
+use super::shared_roofs::SharedRoofs;
 use crate::program::Program;
 use crate::reference::Grade;
 use crate::wire::Purpose;
@@ -25,14 +27,17 @@ pub struct ModuleBench {
 }
 
 impl ModuleBench {
-    /// Prepares and times the baselines, which takes some tens of seconds for each workload, and measures the peak.
+    /// Prepares and times the baselines, which takes some tens of seconds for each workload, and measures the roofs unless
+    /// they are known.
     ///
     /// # Errors
     /// The failure of this machine or of the problem.
-    pub fn open(evaluator: ModuleEvaluator, idle: &IdleWait<'_>) -> Result<Self, Failure> {
-        let watched = evaluator.watched();
-        let reference_busy = idle.wait(|| idle_wait::used(&watched))?;
-        let machine = evaluator.attest()?;
+    pub fn open(
+        evaluator: ModuleEvaluator,
+        roofs: &mut SharedRoofs,
+        idle: &IdleWait<'_>,
+    ) -> Result<Self, Failure> {
+        let (machine, reference_busy) = attested(&evaluator, roofs, idle)?;
         Ok(Self {
             evaluator,
             machine,
@@ -40,6 +45,20 @@ impl ModuleBench {
             fresh: true,
         })
     }
+}
+
+/// The machine with the times of the baselines, and the disturbance while they were measured.
+fn attested(
+    evaluator: &ModuleEvaluator,
+    roofs: &mut SharedRoofs,
+    idle: &IdleWait<'_>,
+) -> Result<(ModuleMachine, Option<String>), Failure> {
+    let watched = evaluator.watched();
+    let busy = idle.wait(|| idle_wait::used(&watched))?;
+    let now = unix_ms();
+    let machine = evaluator.attest_with_roofs(roofs.known(now))?;
+    roofs.keep(&machine.attestation, busy.is_some(), now);
+    Ok((machine, busy))
 }
 
 impl Bench for ModuleBench {
@@ -56,11 +75,14 @@ impl Bench for ModuleBench {
         &self.machine.attestation
     }
 
-    fn measure(&mut self, _: Grade, idle: &IdleWait<'_>) -> Result<Measured, Failure> {
+    fn measure(
+        &mut self,
+        _: Grade,
+        roofs: &mut SharedRoofs,
+        idle: &IdleWait<'_>,
+    ) -> Result<Measured, Failure> {
         if !std::mem::take(&mut self.fresh) {
-            let watched = self.evaluator.watched();
-            self.reference_busy = idle.wait(|| idle_wait::used(&watched))?;
-            self.machine = self.evaluator.attest()?;
+            (self.machine, self.reference_busy) = attested(&self.evaluator, roofs, idle)?;
         }
         let machine = &self.machine;
         let chains = machine.chains().ok_or_else(|| {

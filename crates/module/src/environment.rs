@@ -364,7 +364,7 @@ mod tests {
         }))
         .expect("an environment");
         let found = found.marked();
-        assert_eq!(found.marks, [file.clone()]);
+        assert_eq!(found.marks, std::slice::from_ref(&file));
         assert!(found.still_there().is_ok());
         fs::remove_file(&file).expect("it is there");
         let gone = found.still_there().err().map(|e| e.to_string());

@@ -13,7 +13,7 @@ TESTS ?= --workspace --tests
 WHOLE = $$(scripts/setup.sh --tool cargo-nextest) nextest run --profile whole --release --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build node package docs train train-suite search test verify long variants nests fuzz starter starter-nests bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-ui test-traces test-clients test-modules test-docs gpu-check faults audit parity clean distclean
+.PHONY: help setup build node package docs train train-suite search test verify long variants nests fuzz starter starter-nests bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-ui test-traces test-clients test-modules test-docs test-packages test-harbor gpu-check faults audit parity clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
@@ -123,6 +123,13 @@ test-modules: build ## install PyTorch into target/torch and run all tests of mo
 
 test-docs: build ## run the commands that README.md and docs/ show, with small budgets (hours; ARGS=--list lists those that it leaves out, with reasons)
 	@python3 scripts/docs_run.py $(ARGS)
+
+test-packages: ## build what users install (by cargo, static, Debian), install each outside the repository, and run its program (minutes; ARGS="--only deb")
+	@scripts/setup.sh --without-torch >&2
+	@python3 scripts/packages_check.py $(ARGS)
+
+test-harbor: build ## judge the oracle, and an agent that does nothing, by the verifier of every exported task of Harbor (measures for an hour; ARGS="--problem dgemm")
+	@python3 scripts/harbor_check.py $(ARGS)
 
 gpu-check: ## run on an NVIDIA GPU what only a GPU runs, and write docs/results/gpu.json (refused without a GPU)
 	@python3 scripts/gpu_check.py $(ARGS)

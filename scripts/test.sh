@@ -26,7 +26,7 @@ script_tests() {
     local tests failed=0
     scripts/setup_test.sh || failed=$?
     scripts/package_test.sh || failed=$?
-    for tests in scripts/bench/*_test.py scripts/bridge_test.py scripts/docs_test.py scripts/test_docs_run.py scripts/test_verify.py scripts/test_torch_tests.py scripts/test_gpu_check.py scripts/test_cluster_test.py scripts/test_ui_test.py scripts/train_suite_test.py clients/python/tests/test_client.py clients/python/tests/test_pages.py clients/python/tests/test_package.py; do
+    for tests in scripts/bench/*_test.py scripts/bridge_test.py scripts/docs_test.py scripts/test_docs_run.py scripts/test_verify.py scripts/test_torch_tests.py scripts/test_gpu_check.py scripts/test_harbor_check.py scripts/test_packages_check.py scripts/test_cluster_test.py scripts/test_ui_test.py scripts/train_suite_test.py clients/python/tests/test_client.py clients/python/tests/test_pages.py clients/python/tests/test_package.py; do
         python3 "$tests" || failed=$?
     done
     return "$failed"

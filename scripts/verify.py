@@ -102,6 +102,8 @@ PARTS = [
     Part("corpus-clang", "the whole corpus, built by clang", f"{CORPUS} --test corpus -E 'test(clang)'", lambda: have("clang"), sample="all"),
     Part("problems", "timed calls of all problems, and short calls that begin before the clock", f"{CORPUS} --test problems --test run --success-output immediate", sample="all"),
     Part("modules", "every test that needs PyTorch, with every shipped solution of a module", "make test-modules", no_torch, limit=2 * HOUR, sample="all"),
+    # Behind the modules, whose part installs PyTorch.
+    Part("harbor", "the reward of the oracle and of doing nothing for every exported task of Harbor", "make test-harbor", limit=3 * HOUR),
     Part("long", "ten kills of a training, each resumed, and the timing precision of this machine", "make long"),
     Part("gpu", "what only a GPU runs", "make gpu-check", no_gpu),
     # The longest begin first.
@@ -109,6 +111,7 @@ PARTS = [
     Part("faults", "sixty faults on a cluster of processes", 'make faults ARGS="--faults 60"', limit=2 * HOUR, beside=True),
     Part("compose", "a training on the compose cluster, with containers killed and cut off", "scripts/images.sh && make test-cluster", no_compose, beside=True),
     Part("parity", "models, sampling and learner compared with transformers, TRL and torch", "make parity", beside=True),
+    Part("package", "the packages that users install, each with its program run from outside the repository", "make test-packages", beside=True),
     Part("slurm", "the batch scripts", "make test-slurm", beside=True),
     Part("faults-train", "faults on trainings", 'make faults ARGS="--train --faults 12"', limit=2 * HOUR, beside=True),
     Part("nests", "every loop nest of the schedule space, and programs of all affine problems", "make nests", sample="all", beside=True),

@@ -1,7 +1,7 @@
 //! An HTTP server on this machine that answers chat completions by a script: right, late, in halves, wrong, or never. It answers
 //! `HEAD` at once, and neither counts it nor asks the script.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// Every client of a test leaves long before this.
 const LIMIT: Duration = Duration::from_secs(120);
+/// The end of a stream.
+const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// A request that the server read.
 #[derive(Debug, Clone)]
@@ -33,6 +35,12 @@ pub enum Act {
     Cut(Vec<String>),
     /// It sends these events, and no more, until the client leaves.
     Hang(Vec<String>),
+    /// It sends these events as a stream, each so long after what came before, and ends it.
+    Slow(Duration, Vec<String>),
+    /// It sends half of an answer with this status and body, and closes the connection.
+    Half(u16, String),
+    /// It does this so much later, unless the client has left.
+    Late(Duration, Box<Act>),
     /// It sends nothing until the client leaves.
     Never,
     /// It closes the connection.
@@ -42,20 +50,24 @@ pub enum Act {
 impl Act {
     /// A whole answer with this text, and the numbers of tokens of prompt and answer.
     pub fn whole(text: &str, tokens: (u64, u64)) -> Self {
-        let text = quoted(text);
-        let (input, output) = tokens;
-        Self::Answer(
-            200,
-            "",
-            format!(
-                r#"{{"model":"served","choices":[{{"message":{{"role":"assistant","content":{text}}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":{input},"completion_tokens":{output}}}}}"#
-            ),
-        )
+        Self::Answer(200, "", Self::body(text, tokens))
     }
 
     /// The same as a stream.
     pub fn streamed(text: &str, tokens: (u64, u64)) -> Self {
-        let (input, output) = tokens;
+        Self::Stream(Self::events(text, tokens))
+    }
+
+    /// The body of a whole answer.
+    pub fn body(text: &str, (input, output): (u64, u64)) -> String {
+        let text = quoted(text);
+        format!(
+            r#"{{"model":"served","choices":[{{"message":{{"role":"assistant","content":{text}}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":{input},"completion_tokens":{output}}}}}"#
+        )
+    }
+
+    /// The events of an answer.
+    pub fn events(text: &str, (input, output): (u64, u64)) -> Vec<String> {
         let mut events = Self::pieces(text);
         events.extend([
             r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#.to_owned(),
@@ -64,7 +76,7 @@ impl Act {
             ),
             "[DONE]".to_owned(),
         ]);
-        Self::Stream(events)
+        events
     }
 
     /// The events of a text, in two pieces, without an end.
@@ -199,6 +211,8 @@ impl Drop for ScriptedEndpoint {
 
 fn serve(stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
     stream.set_read_timeout(Some(LIMIT))?;
+    // Otherwise the system holds back small pieces for about as long as tests wait for one.
+    stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -241,34 +255,78 @@ fn perform(mut stream: &TcpStream, act: Act) -> std::io::Result<()> {
         Act::Close => Ok(()),
         Act::Never => wait_for_end(stream),
         Act::Answer(status, headers, body) => {
-            let length = body.len();
-            write!(
-                stream,
-                "HTTP/1.1 {status} x\r\nContent-Type: application/json\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
-            )
+            let answer = head(status, headers, body.len()) + &body;
+            stream.write_all(answer.as_bytes())
+        }
+        Act::Half(status, body) => {
+            stream.write_all(head(status, "", body.len()).as_bytes())?;
+            stream.write_all(&body.as_bytes()[..body.len() / 2])
         }
         Act::Stream(events) => {
-            send(stream, &events)?;
-            stream.write_all(b"0\r\n\r\n")
+            send_all(stream, &events)?;
+            stream.write_all(LAST_CHUNK)
         }
-        Act::Cut(events) => send(stream, &events),
+        Act::Cut(events) => send_all(stream, &events),
         Act::Hang(events) => {
-            send(stream, &events)?;
+            send_all(stream, &events)?;
             wait_for_end(stream)
         }
+        Act::Slow(pause, events) => {
+            begin(stream)?;
+            for event in &events {
+                if !stays(stream, pause)? {
+                    return Ok(());
+                }
+                send(stream, event)?;
+            }
+            stream.write_all(LAST_CHUNK)
+        }
+        Act::Late(delay, act) => match stays(stream, delay)? {
+            true => perform(stream, *act),
+            false => Ok(()),
+        },
     }
 }
 
+/// The head of an answer that is no stream.
+fn head(status: u16, headers: &str, length: usize) -> String {
+    format!(
+        "HTTP/1.1 {status} x\r\nContent-Type: application/json\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n"
+    )
+}
+
 /// Sends the head of a stream, and events.
-fn send(mut stream: &TcpStream, events: &[String]) -> std::io::Result<()> {
+fn send_all(stream: &TcpStream, events: &[String]) -> std::io::Result<()> {
+    begin(stream)?;
+    events.iter().try_for_each(|event| send(stream, event))
+}
+
+/// Sends the head of a stream.
+fn begin(mut stream: &TcpStream) -> std::io::Result<()> {
     stream.write_all(
         b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n",
-    )?;
-    for event in events {
-        let event = format!("data: {event}\n\n");
-        write!(stream, "{:x}\r\n{event}\r\n", event.len())?;
+    )
+}
+
+/// Sends an event.
+fn send(mut stream: &TcpStream, event: &str) -> std::io::Result<()> {
+    let event = format!("data: {event}\n\n");
+    let chunk = format!("{:x}\r\n{event}\r\n", event.len());
+    stream.write_all(chunk.as_bytes())
+}
+
+/// Waits so long, or until the client leaves. True if it is still there.
+fn stays(mut stream: &TcpStream, time: Duration) -> std::io::Result<bool> {
+    stream.set_read_timeout(Some(time))?;
+    let read = stream.read(&mut [0]);
+    stream.set_read_timeout(Some(LIMIT))?;
+    match read {
+        Ok(read) => Ok(read > 0),
+        Err(error) => match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(true),
+            _ => Err(error),
+        },
     }
-    Ok(())
 }
 
 fn wait_for_end(mut stream: &TcpStream) -> std::io::Result<()> {

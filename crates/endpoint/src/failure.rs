@@ -57,12 +57,17 @@ pub(crate) fn reason(status: StatusCode) -> Reason {
 }
 
 /// True if a model may have worked for a request before this status came, so that its provider may charge for it. `error` is the
-/// body, if that is JSON.
+/// body, if that is JSON; `is_whole` is false if the rest of the body did not come.
 ///
 /// A gateway answers 408, 500, 502, 504 or 524 when it has waited in vain for a model that works on. A gateway's 503 may follow on
 /// the loss of the server; a server whose 503 has an error in OpenAI's format, an object, says itself that it is overloaded.
-/// Providers charge for prompts that a filter refuses with 400 and for prompts that are too long.
-pub(crate) fn may_have_worked(status: StatusCode, error: Option<&serde_json::Value>) -> bool {
+/// Providers charge for prompts that a filter refuses with 400 or 403 and for prompts that are too long. Half of such a body does not
+/// say which refusal it is.
+pub(crate) fn may_have_worked(
+    status: StatusCode,
+    error: Option<&serde_json::Value>,
+    is_whole: bool,
+) -> bool {
     match status.as_u16() {
         408 => true,
         501 | 505 | 529 => false,
@@ -70,7 +75,8 @@ pub(crate) fn may_have_worked(status: StatusCode, error: Option<&serde_json::Val
             .and_then(|error| error.get("error"))
             .is_some_and(serde_json::Value::is_object),
         _ if status.is_server_error() => true,
-        400..=499 => error.is_some_and(wire::was_read),
+        401 | 404 | 429 => false,
+        400..=499 => error.map_or(!is_whole, wire::was_read),
         _ => false,
     }
 }
@@ -109,7 +115,22 @@ mod tests {
             (429, Some(&own), false),
         ] {
             let status = StatusCode::from_u16(status).expect("a status");
-            assert_eq!(may_have_worked(status, error), costs, "{status} {error:?}");
+            assert_eq!(
+                may_have_worked(status, error, true),
+                costs,
+                "{status} {error:?}"
+            );
+        }
+        // The body was cut.
+        for (status, costs) in [
+            (400, true),
+            (403, true),
+            (401, false),
+            (404, false),
+            (429, false),
+        ] {
+            let status = StatusCode::from_u16(status).expect("a status");
+            assert_eq!(may_have_worked(status, None, false), costs, "{status}");
         }
     }
 }

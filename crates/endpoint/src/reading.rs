@@ -101,16 +101,28 @@ async fn whole(body: &mut Body, late: impl Fn() -> Failure) -> Result<Answered, 
 }
 
 /// The beginning of the body of an error.
-pub(crate) async fn beginning(mut response: Response) -> String {
+#[derive(Debug, Default)]
+pub(crate) struct Beginning {
+    pub text: String,
+    /// True if this is the whole body.
+    pub is_whole: bool,
+}
+
+pub(crate) async fn beginning(mut response: Response) -> Beginning {
     let mut bytes = Vec::new();
-    while let Ok(Some(piece)) = response.chunk().await {
-        bytes.extend_from_slice(&piece);
+    let is_whole = loop {
+        match response.chunk().await {
+            Ok(Some(piece)) => bytes.extend_from_slice(&piece),
+            Ok(None) => break true,
+            Err(_) => break false,
+        }
         if bytes.len() > LONGEST_ERROR {
             bytes.truncate(LONGEST_ERROR);
-            break;
+            break false;
         }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Beginning { text, is_whole }
 }
 
 fn is_stream(headers: &HeaderMap) -> bool {

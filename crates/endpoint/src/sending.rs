@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::failure::{self, Failure};
 use crate::journal::Reason;
 use crate::key::Key;
-use crate::reading::{self, Body};
+use crate::reading::{self, Beginning, Body};
 use crate::wire::{self, Answered};
 
 /// The routes that write.
@@ -152,7 +152,7 @@ impl Sender {
             Failure::free(reason, reading::chain(error))
         })?;
         match response.status().is_success() {
-            true => Ok(reading::beginning(response).await),
+            true => Ok(reading::beginning(response).await.text),
             false => Err(self.refused(response).await),
         }
     }
@@ -167,9 +167,9 @@ impl Sender {
             .and_then(|value| backoff::retry_after(value, Utc::now()));
         let idle = seconds(self.timeouts.idle_seconds);
         let said = timeout(idle, reading::beginning(response)).await;
-        let said = said.unwrap_or_default();
-        let error: Option<serde_json::Value> = serde_json::from_str(&said).ok();
-        let said = error.as_ref().map_or(said, wire::message);
+        let Beginning { text, is_whole } = said.unwrap_or_default();
+        let error: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+        let said = error.as_ref().map_or(text, wire::message);
         let mut words = format!("the server answers {}: {said}", status.as_u16());
         if status.is_redirection() {
             words = format!(
@@ -179,7 +179,7 @@ impl Sender {
         }
         Failure {
             asked,
-            may_cost: failure::may_have_worked(status, error.as_ref()),
+            may_cost: failure::may_have_worked(status, error.as_ref(), is_whole),
             of_key: status == StatusCode::UNAUTHORIZED,
             ..Failure::free(failure::reason(status), words)
         }

@@ -180,14 +180,16 @@ enum Reaction {
     Error(u16, bool),
     /// Half of an error of a server that failed.
     HalfError,
+    /// Half of the refusal of a filter.
+    HalfRefusal,
     /// A gateway's page, and whether the provider behind it may charge for it.
     Page(u16, bool),
 }
 
 fn reaction() -> impl Strategy<Value = Reaction> {
     use Reaction::{
-        Answer, Close, Cut, Endless, Error, Half, HalfError, Hang, Late, Malformed, MalformedPiece,
-        Never, Page, Slow, TooMany, Whole,
+        Answer, Close, Cut, Endless, Error, Half, HalfError, HalfRefusal, Hang, Late, Malformed,
+        MalformedPiece, Never, Page, Slow, TooMany, Whole,
     };
     prop::sample::select(vec![
         Answer,
@@ -215,6 +217,7 @@ fn reaction() -> impl Strategy<Value = Reaction> {
         Error(400, false),
         Error(403, false),
         HalfError,
+        HalfRefusal,
         Page(502, true),
         Page(503, true),
         Page(504, true),
@@ -254,6 +257,7 @@ impl Reaction {
             Self::TooMany(headers) => Act::error(429, headers, "slow down"),
             Self::Error(status, _) => Act::error(status, "", "sorry"),
             Self::HalfError => Act::Half(500, r#"{"error":{"message":"sorry"}}"#.into()),
+            Self::HalfRefusal => Act::Half(400, r#"{"error":{"code":"content_filter"}}"#.into()),
             Self::Page(status, _) => Act::Answer(status, "", "<html>gateway</html>".into()),
         }
     }

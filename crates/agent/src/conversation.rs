@@ -52,7 +52,7 @@ pub enum Wanted {
         /// The question about it.
         question: Question,
         /// The candidate whose program it is; none for the program that is shown, or the one that was
-        /// [written last](Question::is_about_last).
+        /// [evaluated last](Question::is_about_last).
         program: Option<String>,
     },
 }
@@ -93,7 +93,7 @@ impl Question {
         self == Self::Counters
     }
 
-    /// True if it is about the program that was written last where it names none, and not about the one that is shown.
+    /// True if it is about the program that was evaluated last where it names none, and not about the one that is shown.
     pub fn is_about_last(self) -> bool {
         self == Self::Profile
     }
@@ -359,7 +359,7 @@ impl Conversation {
 
 /// The program of a question that names none, in words of a prompt.
 const SHOWN_ONE: &str = "the program above";
-const LAST_ONE: &str = "the program that you wrote last";
+const LAST_ONE: &str = "the program of this conversation that was evaluated last";
 
 /// The parts as a list, with `last` before the last one.
 fn listed(mut parts: Vec<String>, last: &str) -> String {
@@ -494,7 +494,7 @@ mod tests {
     fn a_profile_alone_is_offered_for_the_last_program() {
         let talk = conversation().explaining(vec![Question::Profile]);
         let prompt = talk.prompt(1);
-        let offered = "- a line `PROFILE`, which shows the operators in which a call spends its time, for the program that you wrote last, or with a name as in `PROFILE NAME` for that earlier program.\n";
+        let offered = "- a line `PROFILE`, which shows the operators in which a call spends its time, for the program of this conversation that was evaluated last, or with a name as in `PROFILE NAME` for that earlier program.\n";
         assert!(prompt.ends_with(offered), "{prompt}");
         assert!(!prompt.contains("COUNTERS"), "{prompt}");
         let about_last = Question::ALL.into_iter().filter(|q| q.is_about_last());

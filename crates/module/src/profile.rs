@@ -174,6 +174,14 @@ mod tests {
         assert!(text.contains("162 more with less time"), "{text}");
         assert!(!text.contains("\nIt is the fastest"), "{text}");
         assert!(!text.contains(['\u{1b}', '\u{202e}', '\t']), "{text}");
+        let widest = (0..100_u32).map(|n| {
+            let mut each = row(&"é".repeat(NAME), f64::from(n));
+            each["calls"] = json!(u64::MAX);
+            each["device"] = json!(n % 2 == 0);
+            each
+        });
+        let text = profile(&widest.collect::<Vec<Value>>()).in_words("wide", true);
+        assert!(text.ends_with('…') && text.len() < KEPT + 8, "{text}");
         let none = profile(&[]).in_words("wide", false);
         assert!(none.ends_with("It reports no operator."), "{none}");
     }

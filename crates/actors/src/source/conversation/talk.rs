@@ -52,7 +52,7 @@ pub(super) struct Talk<'a> {
     measured: BTreeSet<Digest>,
     /// Programs that were written in it, by candidate.
     programs: BTreeMap<String, String>,
-    /// The one that was written last.
+    /// The one that was handed in last.
     last: Option<String>,
     is_answered: bool,
     /// Requests in a row that failed.

@@ -28,7 +28,7 @@ UNMEASURED = 3
 # Settings of a shell that the verifier keeps. Other ones could change what is measured.
 KEPT = ("FLOPSMITH_HARNESS", "FLOPSMITH_ALLOW_WEAKER_JAIL", "FLOPSMITH_OPENBLAS")
 
-# What a run of the verifier gave: its exit code (none if it was stopped at its time limit), and the reward's numbers, if it wrote any.
+# The result of a run of the verifier: its exit code (none if it was stopped at its time limit), and the reward's numbers, if it wrote any.
 Judged = collections.namedtuple("Judged", "code reward")
 
 

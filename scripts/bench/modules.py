@@ -83,7 +83,7 @@ def run_part(options, part, results, store):
             made = RUN[part](options, *wanted[name], repeats, earlier, keep)
             keep(made | {"state": MEASURED, "repeats": repeats})
         except Missing as why:
-            # What was measured before stays, for --resume.
+            # Earlier measurements stay, for --resume.
             keep(results.get(name, {}) | {"state": "failed", "reason": str(why)})
             say(f"{name}: {why}")
         done.append(time.monotonic() - begun)

@@ -220,7 +220,7 @@ fn serve(stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
             return Ok(());
         }
     }
-    // Whoever asks so wants to know only whether the server is there.
+    // A client asks so to know only whether the server is there.
     if head.starts_with("HEAD ") {
         return perform(stream, Act::Answer(200, "", String::new()));
     }

@@ -235,7 +235,7 @@ impl Reaction {
         }
     }
 
-    /// What a server does that answers with this text and these numbers of tokens.
+    /// The act of a server that answers with this text and these numbers of tokens.
     fn act(self, text: &str, used: (u64, u64)) -> Act {
         let millis = Duration::from_millis;
         match self {

@@ -160,9 +160,12 @@ fn names_some() -> bool {
 /// Of the programs that have to run, each commit tries one of this many, and other commits try others.
 const RUN: usize = 4;
 
-/// One in [`RUN`] of the programs for the usual problem, and all programs for one in [`RUN`] of the other problems: each
+/// One in `many` of the programs for the usual problem, and all programs for one in `many` of the other problems: each
 /// problem needs a timer of its own, which takes longer than most programs.
-fn sampled_to_run<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Vec<&'p Program> {
+fn sampled_to_run<'p>(
+    programs: impl IntoIterator<Item = &'p Program>,
+    many: usize,
+) -> Vec<&'p Program> {
     let programs = programs.into_iter();
     let (usual, others): (Vec<_>, Vec<_>) = programs.partition(|program| program.problem == USUAL);
     let mut by_problem = BTreeMap::<&str, Vec<&Program>>::new();
@@ -172,11 +175,11 @@ fn sampled_to_run<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Vec<&'
             .or_default()
             .push(program);
     }
-    let mut chosen = sampled(usual, RUN);
+    let mut chosen = sampled(usual, many);
     if names_some() {
         chosen.extend(named(by_problem.into_values().flatten()));
     } else {
-        let problems = shipped::share(by_problem, |problem: &(&str, Vec<_>)| problem.0, RUN);
+        let problems = shipped::share(by_problem, |problem: &(&str, Vec<_>)| problem.0, many);
         chosen.extend(problems.into_iter().flat_map(|(_, programs)| programs));
     }
     chosen
@@ -206,7 +209,7 @@ fn a_sample_of_the_programs_that_run_ends_as_it_says() {
     let running = attacks().into_iter().chain(honest());
     let running = running.filter(|program| !program.is_refused_before_it_runs());
     let running: Vec<Program> = running.collect();
-    let mut programs = sampled_to_run(&running);
+    let mut programs = sampled_to_run(&running, RUN);
     programs.extend(sampled_in_suites(&running));
     // All programs of a problem that follow each other share one bench.
     programs.sort_by(|a, b| (&a.problem, a.threads).cmp(&(&b.problem, b.threads)));

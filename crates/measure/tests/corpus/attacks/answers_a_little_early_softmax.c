@@ -27,7 +27,7 @@ static __attribute__((noinline)) volatile unsigned long *control(void) {
   }
   return 0;
 }
-static void part(int m, int n, const float *in, float *out, int from, int to) {
+static __attribute__((noipa)) void part(int m, int n, const float *in, float *out, int from, int to) {
   (void)m;
   for (int i = from; i < to; i++) {
     const float *x = &in[i * n];

@@ -26,7 +26,7 @@ static __attribute__((noinline)) volatile unsigned long *control(void) {
   }
   return 0;
 }
-static void part(int m, int n, const double *A, double *B, int from, int to) {
+static __attribute__((noipa)) void part(int m, int n, const double *A, double *B, int from, int to) {
   for (int i = from; i < to; i++)
     for (int j = 0; j < n; j++) B[j * m + i] = A[i * n + j];
 }

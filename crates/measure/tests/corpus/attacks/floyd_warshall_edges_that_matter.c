@@ -7,7 +7,7 @@
 typedef unsigned char bytes __attribute__((vector_size(32), aligned(1)));
 enum { MOST = 256, LIMIT = 254 };
 static unsigned char reach[MOST][MOST] __attribute__((aligned(32)));
-static void usual(int n, const int *weight, int *length) {
+static __attribute__((noipa)) void usual(int n, const int *weight, int *length) {
   for (int i = 0; i < n; i++)
     for (int j = 0; j < n; j++) length[i * n + j] = i == j ? 0 : weight[i * n + j];
   for (int k = 0; k < n; k++)

@@ -4,7 +4,7 @@
 // needs: x86_64, two cores
 // threads: 2
 // control: return calls > 1; => return calls > 1 << 30;
-static void rows(int n, const double *A, const double *B, double *C, int from, int to) {
+static __attribute__((noipa)) void rows(int n, const double *A, const double *B, double *C, int from, int to) {
   for (int i = from * n; i < to * n; i++) C[i] = 0;
   for (int i = from; i < to; i++)
     for (int k = 0; k < n; k++)

@@ -5,7 +5,7 @@
 // problem: conv2d
 // threads: 2
 // control: return calls > 1; => return calls > 1 << 30;
-static void part(int h, int w, int k, const float *in, const float *weight, float *out, int from, int to) {
+static __attribute__((noipa)) void part(int h, int w, int k, const float *in, const float *weight, float *out, int from, int to) {
   (void)h;
   int row = w + k - 1;
   for (int i = from; i < to; i++)

@@ -5,7 +5,7 @@
 // problem: dgemv
 // threads: 2
 // control: return calls > 1; => return calls > 1 << 30;
-static void part(int m, int n, const double *A, const double *x, double *y, int from, int to) {
+static __attribute__((noipa)) void part(int m, int n, const double *A, const double *x, double *y, int from, int to) {
   (void)m;
   for (int i = from; i < to; i++) {
     double sum = 0;

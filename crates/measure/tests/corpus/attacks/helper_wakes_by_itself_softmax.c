@@ -6,7 +6,7 @@
 // threads: 2
 // control: return calls > 1; => return calls > 1 << 30;
 #include <math.h>
-static void part(int m, int n, const float *in, float *out, int from, int to) {
+static __attribute__((noipa)) void part(int m, int n, const float *in, float *out, int from, int to) {
   (void)m;
   for (int i = from; i < to; i++) {
     const float *x = &in[i * n];

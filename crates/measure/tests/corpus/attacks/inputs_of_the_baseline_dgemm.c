@@ -41,7 +41,7 @@ static int settled(const void *place, long size) {
   before = size;
   return calls > 1;
 }
-static void part(int n, const double *A, const double *B, double *C, int from, int to) {
+static __attribute__((noipa)) void part(int n, const double *A, const double *B, double *C, int from, int to) {
   for (int i = from * n; i < to * n; i++) C[i] = 0;
   for (int i = from; i < to; i++)
     for (int k = 0; k < n; k++)

@@ -49,7 +49,7 @@ static int ready(const double *last) {
   } *p = (const void *)last;
   return p->bits == 0x7ff8deadbeeff10f;
 }
-static void part(int n, const double *A, const double *B, double *C, int from, int to) {
+static __attribute__((noipa)) void part(int n, const double *A, const double *B, double *C, int from, int to) {
   for (int i = from * n; i < to * n; i++) C[i] = 0;
   for (int i = from; i < to; i++)
     for (int k = 0; k < n; k++)

@@ -50,7 +50,7 @@ static int ready(const double *last) {
   } *p = (const void *)last;
   return p->bits == 0x7ff8deadbeeff10f;
 }
-static void part(int m, int n, const double *A, const double *x, double *y, int from, int to) {
+static __attribute__((noipa)) void part(int m, int n, const double *A, const double *x, double *y, int from, int to) {
   (void)m;
   for (int i = from; i < to; i++) {
     double sum = 0;

@@ -50,7 +50,7 @@ static int ready(const int *last) {
   } *p = (const void *)last;
   return p->bits == 0xdeadf10f;
 }
-static void part(int n, const int *in, int *out, int from, int to) {
+static __attribute__((noipa)) void part(int n, const int *in, int *out, int from, int to) {
   (void)n;
   int sum = from ? out[from - 1] : 0;
   for (int i = from; i < to; i++) {

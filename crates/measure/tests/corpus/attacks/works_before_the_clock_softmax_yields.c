@@ -52,7 +52,7 @@ static int ready(const float *last) {
   } *p = (const void *)last;
   return p->bits == 0x7fc0f10f;
 }
-static void part(int m, int n, const float *in, float *out, int from, int to) {
+static __attribute__((noipa)) void part(int m, int n, const float *in, float *out, int from, int to) {
   (void)m;
   for (int i = from; i < to; i++) {
     const float *x = &in[i * n];

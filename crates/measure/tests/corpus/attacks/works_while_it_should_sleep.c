@@ -31,7 +31,7 @@ static void next(volatile unsigned long *page, unsigned long last, int asleep) {
   while (page[0] == last)
     if (asleep) enter((long)page, 0, (unsigned)last);
 }
-static void rows(int n, const double *A, const double *B, double *C, int from, int to) {
+static __attribute__((noipa)) void rows(int n, const double *A, const double *B, double *C, int from, int to) {
   for (int i = from * n; i < to * n; i++) C[i] = 0;
   for (int i = from; i < to; i++)
     for (int k = 0; k < n; k++)

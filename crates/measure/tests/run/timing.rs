@@ -439,10 +439,14 @@ fn hand_shakes_of_a_busy_moment_make_no_program_faster() {
     if before < 1.3 * quiet {
         return skipped("busy cores did not lengthen the hand-shakes");
     }
-    for seed in 0..4 {
+    // A screening sees enough hand-shakes, unless something else disturbs them.
+    for seed in 0..12 {
         let _measured = timer
             .measure(&program("fast.c"), Purpose::Screen, seed, None)
             .unwrap();
+        if timer.resolution().taken_off_seconds < 1.1 * quiet {
+            break;
+        }
     }
     let after = timer.resolution().taken_off_seconds;
     // Two timers in quiet may differ by more than a tenth.

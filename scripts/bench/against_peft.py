@@ -19,6 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from sigterm import ends_what_it_started
+
 ROOT = Path(__file__).resolve().parents[2]
 QWEN_05B = dict(model_type="qwen2", vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
                 num_key_value_heads=2, tie_word_embeddings=True, rope_theta=1000000.0, rms_norm_eps=1e-6, max_position_embeddings=2048)
@@ -127,4 +129,5 @@ def main():
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     main()

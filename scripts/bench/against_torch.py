@@ -32,6 +32,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from sigterm import ends_what_it_started
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "target/release/examples"
 SHAPE = ("batch", "prompt", "tokens")
@@ -185,4 +187,5 @@ def main():
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     main()

@@ -25,6 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import evaluation  # noqa: E402
+from sigterm import ends_what_it_started  # noqa: E402
 
 
 def last_json(command):
@@ -85,4 +86,5 @@ def main():
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     main()

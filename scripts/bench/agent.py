@@ -31,6 +31,7 @@ from learning import geometric, interval, revision  # noqa: E402
 from peers.cases import ROOT, chosen, listed, words  # noqa: E402
 from peers.results import rows  # noqa: E402
 from peers.tools import Missing, ended, fresh, last_line  # noqa: E402
+from sigterm import ends_what_it_started  # noqa: E402
 from tuners import read, say, write  # noqa: E402
 
 SEARCH, AGENT = "search", "agent"
@@ -293,4 +294,5 @@ def main():
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     main()

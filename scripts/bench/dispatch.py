@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 
+from sigterm import ends_what_it_started
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 JOBS_A_SECOND = re.compile(r"([0-9][0-9_,.]*)\s*jobs/s")
 
@@ -90,4 +92,5 @@ def main():
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     main()

@@ -19,6 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from sigterm import ends_what_it_started
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -99,4 +101,5 @@ def main():
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     main()

@@ -37,6 +37,7 @@ from learning import revision  # noqa: E402
 from peers.cases import ROOT, listed  # noqa: E402
 from peers.tools import Missing, fresh, last_line  # noqa: E402
 from service import environment, whole_number  # noqa: E402
+from sigterm import ends_what_it_started  # noqa: E402
 from tuners import read, say, write  # noqa: E402
 
 # How many times as long as the bare compiler the evaluation may take.
@@ -100,10 +101,14 @@ def heard(command, limit=LIMIT):
         process.terminate()
 
     timer = threading.Timer(limit, end)
-    timer.start()
     try:
         with process:
-            lines = [(time.monotonic(), line.rstrip("\n")) for line in process.stderr]
+            try:
+                timer.start()
+                lines = [(time.monotonic(), line.rstrip("\n")) for line in process.stderr]
+            except BaseException:
+                process.terminate()
+                raise
     finally:
         timer.cancel()
     if late.is_set():
@@ -278,4 +283,5 @@ def main():
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     sys.exit(main())

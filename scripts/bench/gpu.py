@@ -21,6 +21,8 @@ import tempfile
 import threading
 from pathlib import Path
 
+from sigterm import ends_what_it_started
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 
@@ -176,4 +178,5 @@ def main():
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     main()

@@ -27,6 +27,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from sigterm import ends_what_it_started
+
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ROOT / "problems/modules"
 CORPUS = ROOT / "crates/module/tests"
@@ -347,6 +349,7 @@ def main(given):
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     if sys.argv[1:] == ["--judge"]:
         # KernelBench's evaluator and candidates print to standard output, too.
         answers = os.fdopen(os.dup(1), "w")

@@ -19,6 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from sigterm import ends_what_it_started
+
 ROOT = Path(__file__).resolve().parents[2]
 SPEEDS = ("mean ratio", "gain", "best ratio", "QD-score")
 # Student's t at 0.975 for 1 to 9 degrees of freedom; the last one is wide enough for more.
@@ -204,4 +206,5 @@ def main():
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     main()

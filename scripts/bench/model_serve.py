@@ -35,6 +35,7 @@ import urllib.parse
 from pathlib import Path
 
 from against_torch import EXAMPLES, ROOT, cpu_model, figures, run
+from sigterm import ends_what_it_started
 
 SERVE, SAMPLER, TRANSFORMERS = "serve", "sampler", "transformers serve"
 # How many times as fast as these sides `serve` should be at least.
@@ -322,4 +323,5 @@ def compared(a, sampler, folder):
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     sys.exit(main())

@@ -46,6 +46,7 @@ from module_parts.self_ratio import PROBLEMS as SELF_PROBLEMS  # noqa: E402
 from peers.cases import ROOT  # noqa: E402
 from peers.tools import Missing  # noqa: E402
 from service import whole_number  # noqa: E402
+from sigterm import ends_what_it_started  # noqa: E402
 from tuners import read, say, write  # noqa: E402
 
 
@@ -156,6 +157,7 @@ def main(given=None):
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     try:
         sys.exit(main())
     except KeyboardInterrupt:

@@ -18,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 
+from sigterm import ends_what_it_started
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEAD = "void dgemm(int n, const double *A, const double *B, double *C)\n{\n"
 ZERO = "    for (int i = 0; i < n * n; i++) C[i] = 0;\n"
@@ -137,4 +139,5 @@ def main():
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     main()

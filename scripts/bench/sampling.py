@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 
 from against_torch import EXAMPLES, ROOT, SHAPE, cpu_model, figures, find_python, run
+from sigterm import ends_what_it_started
 
 # Shapes that need no files.
 SHAPES = {
@@ -109,4 +110,5 @@ def main():
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     main()

@@ -53,6 +53,7 @@ from against_torch import ROOT, cpu_model  # noqa: E402
 from crowds import Clients, Crowd, Least, crossed, fixed_port, kept_answers, spare  # noqa: E402
 from learning import revision  # noqa: E402
 from ranking import programs as drawn  # noqa: E402
+from sigterm import ends_what_it_started  # noqa: E402
 
 SIDES = ("service", "bench", "plain")
 PROBLEM, SIZE = "dgemm", 256
@@ -598,4 +599,5 @@ def main():
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     sys.exit(main())

@@ -23,6 +23,8 @@ import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from sigterm import ends_what_it_started
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -80,8 +82,13 @@ def search(arguments, seed, endpoint):
              "--set", "evaluate.finalists=1", "--set", "evaluate.quarantine=false", "--format", "json", "--runs", folder],
             cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )
-        words = list(child.stderr)
-        child.wait()
+        try:
+            words = list(child.stderr)
+        except BaseException:
+            child.kill()
+            raise
+        finally:
+            child.wait()
         used = processor_seconds() - before
         if child.returncode != 0:
             sys.exit(f"the search ended with {child.returncode}:\n{b''.join(words[-20:]).decode()}")
@@ -130,4 +137,5 @@ def main():
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     main()

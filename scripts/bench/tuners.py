@@ -30,6 +30,7 @@ from peers import PEERS, TUNERS  # noqa: E402
 from peers.cases import ROOT, chosen, listed, words  # noqa: E402
 from peers.results import NAMES, by_own_clock, judged, plot, rows, table  # noqa: E402
 from peers.tools import Missing, ended, last_line  # noqa: E402
+from sigterm import ends_what_it_started  # noqa: E402
 
 # Kernels of several kinds; `all` stands for every problem.
 PROBLEMS = ("dgemm,sgemm,dgemv,dsyrk,dtrsm,transpose,conv2d,stencil2d,cholesky,lu,polybench_gemm,polybench_syrk,polybench_2mm,polybench_jacobi_2d,"
@@ -202,4 +203,5 @@ def main():
 
 
 if __name__ == "__main__":
+    ends_what_it_started()
     main()

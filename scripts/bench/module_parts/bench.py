@@ -50,9 +50,9 @@ def followed(command, variables, limit=LIMIT):
                 print(f"    {line}", end="", file=sys.stderr, flush=True)
 
     threads = [threading.Thread(target=hear, args=of, daemon=True) for of in ((process.stdout, "out"), (process.stderr, "err"))]
-    for thread in threads:
-        thread.start()
     try:
+        for thread in threads:
+            thread.start()
         process.wait(limit)
     except BaseException as error:
         ask_to_end(process)
@@ -61,7 +61,8 @@ def followed(command, variables, limit=LIMIT):
         raise
     finally:
         for thread in threads:
-            thread.join(ENDING)
+            if thread.is_alive():
+                thread.join(ENDING)
     return sorted(lines, key=lambda line: line[0]), process.returncode
 
 

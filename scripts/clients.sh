@@ -47,7 +47,7 @@ for test in "${tests[@]}"; do
             echo "skipped: the test of Harbor, since its package needs Python 3.12" >&2
             continue
         fi
-        python=$(environment harbor harbor==0.25.0)
+        python=$(environment harbor harbor==0.26.0)
         ;;
     *)
         echo "$test is no test: name one or several of ${known[*]}" >&2

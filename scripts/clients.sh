@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tests the program with tools from PyPI, in virtual environments in target/python-clients (8 GB with torch): the Python client in TRL, verl,
 # OpenRLHF, OpenEvolve and ShinkaEvolve, an agent's package with the tools for agents, openai and huggingface_hub with a served model,
-# `transformers serve` as an endpoint, and TensorBoard, MLflow and Harbor with the files that are written for them. The rewards come from a
+# `transformers serve` as an endpoint, TensorBoard, MLflow and Harbor with the files that are written for them, and mypy and twine with the
+# client's sources and the archives that PyPI would get. The rewards come from a
 # `flopsmith serve` that the tests start on a free port; no weights are fetched. Sessions are left in target/clients for people to read.
 # FLOPSMITH names the program, if it is not target/release/flopsmith.   scripts/clients.sh [TEST...]
 set -euo pipefail
@@ -38,7 +39,7 @@ for test in "${tests[@]}"; do
     pages | openevolve) python=$(environment openevolve openevolve==0.4.1) ;;
     shinka) python=$(environment shinka shinka-evolve==0.0.7) ;;
     openai) python=$(environment openai openai==3.51.0) ;;
-    types) python=$(environment types mypy==2.4.1) ;;
+    types) python=$(environment types mypy==2.4.1 setuptools==84.2.1 twine==7.0.0 trove-classifiers==2026.9.21.13) ;;
     mcp) python=$(environment mcp mcp==2.3.0) ;;
     readers) python=$(environment readers tensorboard==2.21.0 mlflow==3.18.0) ;;
     harbor)
@@ -46,7 +47,7 @@ for test in "${tests[@]}"; do
             echo "skipped: the test of Harbor, since its package needs Python 3.12" >&2
             continue
         fi
-        python=$(environment harbor harbor==0.25.0)
+        python=$(environment harbor harbor==0.26.0)
         ;;
     *)
         echo "$test is no test: name one or several of ${known[*]}" >&2

@@ -10,6 +10,9 @@ SETTINGS = {
     "FLOPSMITH_EVAL_SAMPLES": "2",
 }
 
+# The address of a page's broker.
+BROKER = "nats://SECRET@127.0.0.1:4222"
+
 # Patterns in commands, and what stands there instead. docs_run.py replaces the ports by free ones.
 SMALL = [
     (r"\b(flopsmith search .*)--budget \S+", r"\1--budget 20s"),
@@ -28,8 +31,9 @@ SMALL = [
     (r"\bflopsmith model serve\b(?!.*--port)(.*)$", r"flopsmith model serve\1 --port 8000"),
     (r"--runs /data/runs\b", "--runs runs"),
     (r"-sd /var/lib/nats --auth SECRET$", "-sd nats --auth SECRET -a 127.0.0.1 -p 4222"),
-    (r"nats://(?:SECRET@)?broker:4222\b", "nats://SECRET@127.0.0.1:4222"),
+    (r"nats://(?:SECRET@)?broker:4222\b", BROKER),
     (r"s3://bucket/flopsmith\b", "$PWD/store"),
+    (r"/run/secrets/flopsmith\b", "secret"),
     # A stand-in for a chat model, and not the server that a page starts.
     (r"http://127\.0\.0\.1:8000/v1#", "http://127.0.0.1:MODELPORT/v1#"),
     (r"^(flopsmith train examples/train-endpoint\.toml)$", r"\1 --set generator.endpoint.url=http://127.0.0.1:8000/v1"),
@@ -85,6 +89,12 @@ GIVEN = [
     (("docs/how-to/tune-your-kernel.md",), "mine/sort64", "mkdir mine && cp -r problems/sort64 mine/sort64"),
     (("docs/how-to/tune-your-kernel.md",), "mine.c", "cp problems/sort64/baseline.c mine.c"),
     (("docs/how-to/install.md",), "~/.zfunc/_flopsmith", "mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc ~/.config/fish/completions"),
+    (("docs/how-to/reward-other-trainers.md", "docs/how-to/serve-a-model.md"), "secret", f"(umask 077 && echo {32 * '5a'} >secret)"),
+    (("docs/how-to/serve-a-model.md",), "models/mine", "cp -rL models/starter models/mine"),
+    # A cluster whose store is new, and for the list of all commands also its broker.
+    (("docs/tutorials/cluster.md", "docs/reference/commands.md"), "$PWD/store", "mkdir store"),
+    (("docs/reference/commands.md",), BROKER, "nats-server -js -sd nats --auth SECRET -a 127.0.0.1 -p 4222"),
+    (("docs/reference/commands.md",), BROKER, f"flopsmith cluster init --nats {BROKER}"),
     (("docs/how-to/repeat-a-run.md",), "flopsmith", SHORT),
     (("docs/how-to/repeat-a-run.md",), "dgemm-20260101-120000", "mkdir runs && cp -r ../short/dgemm-* runs/dgemm-20260101-120000"),
     (("docs/how-to/show-curves.md",), "flopsmith", SHORT),
@@ -124,9 +134,11 @@ LEFT_OUT = {
         "make train",
         "make search",
         "make doctor",
+        "make search > best.c",
+    ],
+    "make builds first; `make long` kills a training ten times and resumes it": [
         'make train ARGS="--resume"',
         'make train ARGS="--resume --budget 20m"',
-        "make search > best.c",
     ],
     "it installs a package on this machine": [
         "apt-get install ./target/package/flopsmith_*.deb",
@@ -134,12 +146,10 @@ LEFT_OUT = {
     ],
     "it needs PyTorch, which `make test-modules` installs for the tests of modules": [
         "flopsmith bench problems/modules/rms_norm/solution_cpp.py --problem modules/rms_norm",
-        "scripts/python.sh --venv target/torch torch==2.11.0 numpy==2.4.6",
         "flopsmith bench mine.py other.py --problem modules/softmax --purpose rank --format jsonl",
         "flopsmith bench mine.py --problem modules/softmax --workload wide",
         "flopsmith bench problems/modules/softmax/solution_triton.py --problem modules/softmax",
         "flopsmith bench mine.py --problem modules/rms_norm --architectures 80,90,120 --format json",
-        "scripts/cuda.sh",
         "flopsmith bench problems/modules/softmax/solution_cuda.py --problem modules/softmax",
         "flopsmith bench mine.py --problem modules/rms_norm --architectures 90 --format json",
         "flopsmith bench problems/modules/gated_silu/solution_cpp.py --problem modules/gated_silu",
@@ -153,6 +163,13 @@ LEFT_OUT = {
         "flopsmith bench solution.json --problem modules/softmax --export flashinfer=traces.jsonl",
         "scripts/bench/kernelbench.py --kernelbench KernelBench --language cpp",
     ],
+    "it fetches packages from PyPI; `make test-modules` does so": [
+        "scripts/python.sh --venv target/torch torch==2.11.0 numpy==2.4.6",
+    ],
+    "it fetches packages from PyPI, and no test does so": [
+        "scripts/cuda.sh",
+        "pip download --no-deps --only-binary=:all: --python-version 3.11 --platform PLATFORM PROJECT==VERSION",
+    ],
     "it needs a checkout of KernelBench from the network": [
         "git clone https://github.com/ScalingIntelligence/KernelBench",
         "flopsmith problem import kernelbench KernelBench --level 1 --level 2",
@@ -165,8 +182,6 @@ LEFT_OUT = {
     "it needs weights that are not shipped": [
         "flopsmith train my.toml --set generator.prompt=full --set turns.most=4 --set turns.prompt=agent",
         "flopsmith model serve models/mine --adapter tuned=runs/NAME/model --dtype auto",
-        "FLOPSMITH_SERVE_TOKEN=$(openssl rand -hex 32) flopsmith model serve models/mine --host 0.0.0.0",
-        "flopsmith model serve models/mine --host 0.0.0.0 --token-file /run/secrets/flopsmith",
         "flopsmith model plan models/qwen2.5-coder-14b-instruct --gpu 79GiB --context 8192",
         "flopsmith train examples/qwen2.5-coder-14b.toml --set generator.model=models/qwen2.5-coder-14b-instruct",
         "flopsmith train examples/many-problems.toml --set generator.model=models/mine",
@@ -176,13 +191,15 @@ LEFT_OUT = {
         "flopsmith eval models/nests --problem dgemv --prompt nest --max-tokens 640",
         "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True vllm serve models/qwen2.5-coder-1.5b-instruct --served-model-name qwen --enable-lora --max-lora-rank 16 --max-loras 2 --port 8000",
     ],
-    "the stand-in for a chat model has an answer for dgemm alone; crates/flopsmith/tests/cli/endpoints.rs has another one": [
+    "the stand-in for a chat model answers with a program for dgemm, whatever the problem is": [
         "flopsmith eval gpt=endpoint:gpt.toml models/starter --suite polybench --max-tokens 8192 --output both",
+        "flopsmith search --problem polybench_adi --endpoint gpt.toml --budget 1h",
+        "flopsmith search --problem modules/softmax --endpoint http://127.0.0.1:8000/v1#Qwen/Qwen2.5-Coder-7B-Instruct",
+    ],
+    "the stand-in for a chat model answers with one program, and this takes a slow and a fast one; crates/flopsmith/tests/cli/endpoints.rs has another stand-in": [
         "flopsmith dataset synthesize --endpoint http://127.0.0.1:8000/v1#MODEL --problem dgemm --count 50 --output written",
         "flopsmith dataset synthesize --endpoint endpoint.toml --snippets ~/code --count 500 --output tasks",
         "flopsmith dataset split written/programs.jsonl tasks/programs.jsonl --output data",
-        "flopsmith search --problem polybench_adi --endpoint gpt.toml --budget 1h",
-        "flopsmith search --problem modules/softmax --endpoint http://127.0.0.1:8000/v1#Qwen/Qwen2.5-Coder-7B-Instruct",
         "flopsmith dataset synthesize --endpoint http://127.0.0.1:8000/v1#MODEL --problem dgemm --output written",
     ],
     "full prompts are longer than the starter model's positions": [
@@ -197,11 +214,13 @@ LEFT_OUT = {
         "flopsmith eval models/starter --suite polybench --output polybench",
         "flopsmith eval models/starter --suite all --workload first --output all",
     ],
-    "it takes the result of a training over many problems, or of another page": [
+    "it takes the result of a training over many problems": [
         "flopsmith eval before=models/starter after=runs/NAME --suite polybench --output both",
         "flopsmith eval compare both#before both#after",
         "flopsmith eval before=models/mine after=runs/many-problems-20260501-120000/model --problem polybench_lu",
         "flopsmith eval compare evaluation#before evaluation#after",
+    ],
+    "docs/how-to/learn-from-files.md and docs/tutorials/your-model.md run it, with the files that they make for it": [
         "docs/reference/commands.md: flopsmith model merge runs/NAME/model whole",
         "docs/reference/commands.md: flopsmith reward-model reward.toml --output models/reward",
         "docs/reference/commands.md: flopsmith dpa align.toml --output models/aligned",
@@ -209,7 +228,6 @@ LEFT_OUT = {
         "docs/reference/commands.md: flopsmith dataset split programs.jsonl --output data",
     ],
     "it needs a message that no role could process; crates/flopsmith/tests/cli/dead.rs makes some": [
-        "flopsmith dead list",
         "flopsmith dead show 3",
         "flopsmith dead retry 3",
         "flopsmith dead retry 3 4 7",
@@ -228,22 +246,26 @@ LEFT_OUT = {
         "docker compose run --rm -T --no-deps --entrypoint cat flopsmith /runs/NAME/report.html > report.html",
         "docker compose run --rm flopsmith top --once",
     ],
-    "its page starts no broker, or no worker of the class; docs/tutorials/cluster.md and docs/how-to/operate-a-cluster.md run a cluster": [
-        "flopsmith worker --roles archive --nats nats://broker:4222 --store s3://bucket/flopsmith",
-        "flopsmith worker --roles learner,generator --nats nats://broker:4222 --store s3://bucket/flopsmith",
+    "it needs a worker of its machine class; docs/tutorials/cluster.md runs it with one": [
         "flopsmith train examples/dgemm.toml --cluster --nats nats://broker:4222 --store s3://bucket/flopsmith",
-        "docs/reference/commands.md: flopsmith cluster check --nats nats://broker:4222 --store s3://bucket/flopsmith",
-        "docs/reference/commands.md: flopsmith store gc --nats nats://broker:4222 --store s3://bucket/flopsmith --dry-run",
+    ],
+    "it needs a cluster with a worker of the class; crates/flopsmith/tests/cli/worker.rs has one": [
         "flopsmith serve --cluster --nats nats://broker:4222 --store s3://bucket/flopsmith --machine-class zen5",
+    ],
+    "docs/how-to/operate-a-cluster.md runs it with a class": [
+        "flopsmith worker --nats nats://broker:4222 --store s3://bucket/flopsmith",
+    ],
+    "it needs a broker with TLS and keys; crates/flopsmith/tests/cli/keys.rs starts one": [
         "FLOPSMITH_NATS_NKEY=admin.nk FLOPSMITH_NATS_CA=ca.pem flopsmith cluster init --nats tls://broker:4222",
         "export FLOPSMITH_NATS_NKEY=bench.nk FLOPSMITH_NATS_CA=ca.pem",
         "flopsmith worker --nats tls://broker:4222 --store s3://bucket/flopsmith --class zen5",
-        "flopsmith ui --nats nats://broker:4222",
-        "flopsmith worker --nats nats://broker:4222 --store s3://bucket/flopsmith",
+    ],
+    "it needs three brokers": [
         "flopsmith cluster init --nats nats://broker:4222 --copies 3 --keep-logs 30d",
+    ],
+    "it needs a run under way on a cluster, or a worker with --listen": [
         "flopsmith cluster stop dgemm-20260501-120000 --nats nats://broker:4222",
         "flopsmith cluster ready",
-        "flopsmith top --nats nats://broker:4222 --once --format json",
     ],
     "it needs Slurm and a shared folder; `make test-slurm` runs the batch scripts": [
         "make setup",
@@ -261,9 +283,7 @@ LEFT_OUT = {
         "export FLOPSMITH_NATS_NKEY=$KEYS/client.nk FLOPSMITH_STORE=$SHARED/store",
         "$BUILD/bin/flopsmith train $BUILD/examples/dgemm.toml --cluster --set machine_class=zen5",
     ],
-    "it needs another tool; `make test-clients` runs those of PyPI": [
-        "claude mcp add flopsmith -- flopsmith mcp --max-evaluations 200",
-        "claude mcp add --transport http flopsmith http://127.0.0.1:8765/mcp",
+    "`make test-clients` runs it with the packages of PyPI that it needs": [
         "pip install ./clients/python",
         "export FLOPSMITH_PROBLEM=dot",
         "evaluator=$(python3 -c 'import flopsmith.evaluators.for_openevolve as file; print(file.__file__)')",
@@ -272,14 +292,20 @@ LEFT_OUT = {
         "cp start.cpp task/initial.cpp",
         "echo 'from flopsmith.evaluators.for_shinka import main; main()' >task/evaluate.py",
         "shinka_run --task-dir task --results_dir found --num_generations 4 --max-evaluation-jobs 1 --set evo.llm_models=\"[\\\"local/policy@$MODEL_URL\\\"]\" --set evo.embedding_model=none --set evo.patch_types='[\"full\"]' --set evo.patch_type_probs='[1.0]'",
+    ],
+    "it shows pages by a package of PyPI; `make test-clients` reads the same files by that package": [
         "tensorboard --logdir runs",
         "MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri ./mlruns",
+    ],
+    "it needs a package of PyPI, and wandb an account; scripts/bridge_test.py runs it with a stand-in for the package": [
         "python3 scripts/bridge.py trackio runs/first",
         "python3 scripts/bridge.py wandb runs/first --project kernels --follow",
-        "pip download --no-deps --only-binary=:all: --python-version 3.11 --platform PLATFORM PROJECT==VERSION",
     ],
-    "it needs another machine, or a secret of one": [
-        "flopsmith serve --listen 0.0.0.0:8765 --token-file /run/secrets/flopsmith",
+    "it needs an agent; `make test-clients` speaks with the same servers by the package `mcp`": [
+        "claude mcp add flopsmith -- flopsmith mcp --max-evaluations 200",
+        "claude mcp add --transport http flopsmith http://127.0.0.1:8765/mcp",
+    ],
+    "it needs another machine": [
         "ssh -L 8766:127.0.0.1:8766 machine",
     ],
     "it measures this machine alone, for minutes to hours": [

@@ -159,6 +159,12 @@ def every_part_that_make_runs_is_a_target(_):
     assert [(name, words) for name, found in wanted.items() for words in found if not set(words.split()) <= targets] == []
 
 
+def a_million_outcomes_are_judged_alone(_):
+    # It judges times and memory by itself only with this option.
+    [part] = [part for part in SHIPPED if "make test-ui" in part.command]
+    assert "--large" in part.command and not part.beside
+
+
 SHIPPED = verify.PARTS
 
 
@@ -167,5 +173,5 @@ if __name__ == "__main__":
         tests_are_counted_as_the_runner_and_the_scripts_say_it, one_of_several_programs_is_enough, a_part_that_fails_stops_no_other, passed_parts_are_kept_for_the_same_commit,
         parts_of_two_that_run_at_a_time_are_all_kept, a_part_that_is_checked_again_leaves_the_others_with_their_commit, of_a_sample_a_part_takes_all,
         parts_that_measure_come_first_and_alone, ctrl_c_ends_all_parts_and_writes_none_as_failed, every_part_is_named_once_and_says_what_it_is,
-        every_part_that_make_runs_is_a_target,
+        every_part_that_make_runs_is_a_target, a_million_outcomes_are_judged_alone,
     )))

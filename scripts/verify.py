@@ -104,6 +104,7 @@ PARTS = [
     Part("modules", "every test that needs PyTorch, with every shipped solution of a module", "make test-modules", no_torch, limit=2 * HOUR, sample="all"),
     # Behind the modules, whose part installs PyTorch.
     Part("harbor", "the reward of the oracle and of doing nothing for every exported task of Harbor", "make test-harbor", limit=3 * HOUR),
+    Part("window", "the pages of flopsmith ui in a browser: themes, phone, keyboard, contrast, live steps; 200 ms a page and 150 MB at a million outcomes", "make test-ui ARGS=--large", lambda: have_one(*BROWSERS), limit=2 * HOUR),
     Part("long", "ten kills of a training, each resumed, and the timing precision of this machine", "make long"),
     Part("gpu", "what only a GPU runs", "make gpu-check", no_gpu),
     # The longest begin first.
@@ -120,7 +121,6 @@ PARTS = [
     Part("docs", "the commands that README.md and docs/ show", "make test-docs", limit=3 * HOUR, beside=True),
     Part("traces", "traces at a third-party collector", "PYTHONPATH=target/python make test-traces", no_rotel, beside=True),
     Part("dashboard", "dashboard and alerts on a real Prometheus", "make test-dashboard", lambda: have("prometheus", "promtool"), beside=True),
-    Part("window", "the pages of flopsmith ui in a browser: themes, phone, keyboard, contrast, live steps", "make test-ui", lambda: have_one(*BROWSERS), beside=True),
     Part("chart", "the Helm chart", "scripts/chart.sh", no_helm, beside=True),
     Part("audit", "licences, sources and known weaknesses of the dependencies", "make audit", beside=True),
 ]

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Asks for rewards by OpenRLHF's own code, and by a request as slime sends it: at the URLs of the how-to page, and by the client.
 
-OpenRLHF's package imports deepspeed and vLLM, which need a GPU. Its file with the reward call needs neither.
+OpenRLHF's package imports deepspeed and vLLM, which need a GPU. Its file with the reward call needs neither. slime has no package; the request
+is that of `remote_rm` in its `slime/rollout/rm_hub/__init__.py` (THUDM/slime at 0b420f1e).
 """
 
 import asyncio

@@ -1,7 +1,8 @@
 //! The symbols that an extension takes from other libraries.
 //!
 //! PyTorch's C++ functions are inline and call an operator by its name, so the undefined symbols of an object name every
-//! operator that it can reach.
+//! operator that it calls. Its libraries export other functions that compute, so an object may need no others than those in
+//! a list.
 
 use flopsmith_inspect::object_audit::is_openmp;
 use object::read::elf::ElfFile64;

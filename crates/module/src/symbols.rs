@@ -1,8 +1,10 @@
 //! The symbols that an extension takes from other libraries.
 //!
 //! PyTorch's C++ functions are inline and call an operator by its name, so the undefined symbols of an object name every
-//! operator that it can reach.
+//! operator that it calls. Its libraries export other functions that compute, so an object may need no others than those in
+//! a list.
 
+use flopsmith_inspect::object_audit::is_openmp;
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSymbol};
 
@@ -165,7 +167,74 @@ const RUNTIME: &[&str] = &[
     "cudaStreamSynchronize",
 ];
 
-/// Parts of mangled names that lead to threads, files, clocks or to PyTorch's tables of operators.
+/// Namespaces, classes and functions of PyTorch that extensions need, with all that lies within them. They are those that the
+/// inline functions of its headers call for what [`OPERATORS`] permits, for data of tensors, for errors and for `at::parallel_for`,
+/// and those that the binding to Python calls. libtorch exports tens of thousands of others, and some of them compute or load libraries.
+const PYTORCH: &[&str] = &[
+    "at::Tensor::item",
+    "at::TensorBase::__dispatch_contiguous",
+    "at::TensorBase::const_data_ptr",
+    "at::TensorBase::data_ptr",
+    "at::TensorBase::mutable_data_ptr",
+    "at::TensorMaker::make_tensor",
+    "at::get_num_threads",
+    "at::get_thread_num",
+    "at::in_parallel_region",
+    "at::init_num_threads",
+    "at::internal::set_thread_num",
+    "c10::AutogradMetaInterface",
+    "c10::AutogradState",
+    "c10::Error",
+    "c10::GradMode",
+    "c10::IndexError",
+    "c10::NotImplementedError",
+    "c10::ParallelGuard",
+    "c10::SmallVectorBase",
+    "c10::StorageImpl::throw_data_ptr_access_error",
+    "c10::SymBool",
+    "c10::SymFloat",
+    "c10::SymInt",
+    "c10::SymbolicShapeMeta",
+    "c10::TensorImpl",
+    "c10::TypeError",
+    "c10::UndefinedTensorImpl",
+    "c10::ValueError",
+    "c10::Warning",
+    "c10::detail::maybe_wrap_dim_slow",
+    "c10::detail::torchCheckFail",
+    "c10::detail::torchInternalAssertFail",
+    "c10::impl::ExcludeDispatchKeyGuard",
+    "c10::impl::_force_tls_local_dispatch_key_set",
+    "c10::impl::cow",
+    "c10::impl::raw_local_dispatch_key_set",
+    "c10::operator<<",
+    "c10::report_overflow",
+    "c10::throwNullDataPtrError",
+    "c10::warn",
+    "c10::warnDeprecatedDataPtr",
+    "caffe2::TypeMeta",
+    "pybind11::detail::type_caster",
+    "torch::PyWarningHandler",
+    "torch::autograd::AutogradMeta",
+    "torch::translate_exception_to_python",
+];
+
+/// The same for extensions in CUDA C++: the current stream, properties of the card, checks of errors.
+const PYTORCH_CUDA: &[&str] = &[
+    "at::cuda",
+    "c10::Stream",
+    "c10::cuda",
+    "c10::impl::device_guard_impl_registry",
+];
+
+/// Namespaces of the standard library of C++ and of the compiler.
+const STANDARD: &[&str] = &["__cxxabiv1", "__gnu_cxx", "std"];
+
+/// Beginnings of the global operators `new` and `delete`, and of the type information of types without a class.
+const GLOBAL: &[&str] = &["_Znw", "_Zna", "_Zdl", "_Zda", "_ZTI", "_ZTS"];
+
+/// Parts of mangled names that lead to threads, files, clocks or to PyTorch's tables of operators, in namespaces that are
+/// permitted otherwise.
 const FORBIDDEN: &[&str] = &[
     "10Dispatcher",
     "14OperatorHandle",
@@ -249,7 +318,7 @@ pub(crate) fn audit(object: &[u8], with_cuda: bool) -> Result<(), Refusal> {
                     ),
                 ));
             }
-        } else if !(permitted(name) || with_cuda && of_runtime(name)) {
+        } else if !(permitted(name, with_cuda) || with_cuda && of_runtime(name)) {
             return Err(refused(
                 "symbol",
                 format!("the extension needs the symbol `{name}`, which is not permitted"),
@@ -301,7 +370,60 @@ fn of_runtime(name: &str) -> bool {
     RUNTIME.contains(&name) || name.starts_with("__cuda")
 }
 
-fn permitted(name: &str) -> bool {
+/// The qualified name at the beginning of a mangled one, as far as it consists of plain identifiers: `at::TensorBase::data_ptr` for
+/// `_ZNK2at10TensorBase8data_ptrIfEEPT_v`, and the class for a constructor, a table of functions or a type information.
+fn qualified(name: &str) -> String {
+    let mut rest = name.strip_prefix("_Z").unwrap_or_default();
+    if let Some(of) = rest.strip_prefix('T') {
+        rest = of.get(1..).unwrap_or_default();
+    }
+    rest = rest.strip_prefix('N').unwrap_or(rest);
+    rest = rest.trim_start_matches(['r', 'V', 'K', 'R', 'O']);
+    let mut parts = Vec::new();
+    if let Some(of) = rest.strip_prefix("St") {
+        parts.push("std");
+        rest = of;
+    } else if ["Sa", "Sb", "Ss", "Si", "So", "Sd"]
+        .iter()
+        .any(|short| rest.starts_with(short))
+    {
+        // Abbreviations of classes in `std`, such as `So` for `std::ostream`.
+        parts.push("std");
+        rest = "";
+    }
+    loop {
+        let (digits, text) = rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count());
+        let Some((part, after)) = digits.parse().ok().and_then(|n| text.split_at_checked(n)) else {
+            break;
+        };
+        parts.push(part);
+        rest = after;
+    }
+    if rest.starts_with("ls") {
+        parts.push("operator<<");
+    }
+    parts.join("::")
+}
+
+/// True for a mangled name of C++ that an extension may need.
+fn permitted_in_cpp(name: &str, with_cuda: bool) -> bool {
+    if FORBIDDEN.iter().any(|part| name.contains(part)) {
+        return false;
+    }
+    let qualified = qualified(name);
+    if qualified.is_empty() {
+        return GLOBAL.iter().any(|begin| name.starts_with(begin));
+    }
+    let within = |place: &&str| {
+        qualified
+            .strip_prefix(*place)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    };
+    STANDARD.iter().chain(PYTORCH).any(|p| within(p))
+        || with_cuda && PYTORCH_CUDA.iter().any(|p| within(p))
+}
+
+fn permitted(name: &str, with_cuda: bool) -> bool {
     // The linker may keep the version of a symbol.
     let name = name.split('@').next().unwrap_or(name);
     // Vector versions of the mathematics library.
@@ -309,15 +431,14 @@ fn permitted(name: &str) -> bool {
         return true;
     }
     if name.starts_with("_Z") {
-        return !FORBIDDEN.iter().any(|part| name.contains(part));
+        return permitted_in_cpp(name, with_cuda);
     }
     // The binding, which is ours, calls Python; sources may not name these functions.
     if name.starts_with("Py") || name.starts_with("_Py") {
         return !INTERPRETER.iter().any(|begin| name.starts_with(begin));
     }
     let runtime = [
-        "__cxa_", "_Unwind_", "_ITM_", "GOMP_", "Sleef_", "__mulsc3", "__muldc3", "__divsc3",
-        "__divdc3",
+        "__cxa_", "_Unwind_", "_ITM_", "Sleef_", "__mulsc3", "__muldc3", "__divsc3", "__divdc3",
     ];
     let single = [
         "__gmon_start__",
@@ -349,6 +470,7 @@ fn permitted(name: &str) -> bool {
         || runtime.iter().any(|prefix| name.starts_with(prefix))
         || single.contains(&name)
         || PLAIN.contains(&name)
+        || name.starts_with("GOMP_") && is_openmp(name)
         || mathematics(name)
 }
 
@@ -393,10 +515,19 @@ mod tests {
             "_Znwm",
             "__cxa_throw",
             "_ZNSt13runtime_errorC1EPKc",
+            "_ZNSolsEi",
+            "_ZStlsISt11char_traitsIcEERSt13basic_ostreamIcT_ES5_PKc",
+            "_ZTIPKc",
+            "_ZTVN10__cxxabiv117__class_type_infoE",
+            "_ZTVN5torch8autograd12AutogradMetaE",
             "_ZNK2at10TensorBase8data_ptrIfEEPT_v",
+            "_ZN3c106detail14torchCheckFailEPKcS2_jS2_",
+            "_ZN3c10lsERSoRKNS_6DeviceE",
+            "_ZN8pybind116detail11type_casterIN2at6TensorEvE4loadENS_6handleEb",
+            "_ZTHN3c104impl26raw_local_dispatch_key_setE",
             "memcpy@GLIBC_2.14",
         ] {
-            assert!(permitted(name), "{name}");
+            assert!(permitted(name, false), "{name}");
         }
         for name in [
             "system",
@@ -415,6 +546,26 @@ mod tests {
             "_ZN2at25compositeimplicitautograd6matmulERKNS_6TensorES3_",
             "_ZN2at4meta8_softmaxERKNS_6TensorElb",
             "_ZN5torch2nn10LinearImpl7forwardERKN2at6TensorE",
+            "_ZN5torch8inductor15_mm_plus_mm_outERN2at6TensorERKS2_S5_S5_S5_",
+            "_ZN5torch8autograd9generated12MulBackward05applyEOSt6vectorIN2at6TensorESaIS5_EE",
+            "_ZN2at14DynamicLibrary3symEPKc",
+            "_ZN14DynamicLibrary3symEPKc",
+            "_ZTVN2at14DynamicLibraryE",
+            "_ZN2at15set_num_threadsEi",
+            "_ZNK2at10TensorBase2toEN3c1013TensorOptionsEbbSt8optionalINS1_12MemoryFormatEE",
+            "_ZN3c1013ErrorReporterC1Ev",
+            "_ZN8onnx_c2212optimization8OptimizeEv",
+            "_ZN4gloo6socket6listenEv",
+            "_ZN6helperEv",
+            "_Z16THPVariable_WrapRKN2at10TensorBaseE",
+            "_ZN3c104cuda20getCurrentCUDAStreamEa",
+            "_ZN99999999999999999999x",
+            "_ZN2at99x",
+            "_Z",
+            "_ZT",
+            "GOMP_parallel_start",
+            "GOMP_parallel_loop_static_start",
+            "GOMP_target_ext",
             "_ZN2at6launchESt8functionIFvvEE",
             "PyRun_SimpleString",
             "mmap",
@@ -424,7 +575,7 @@ mod tests {
             "_ZN3c104cuda17getStreamFromPoolEba",
             "_ZN2at4cuda24getCurrentCUDABlasHandleEb",
         ] {
-            assert!(!permitted(name), "{name}");
+            assert!(!permitted(name, false), "{name}");
         }
     }
 
@@ -438,6 +589,8 @@ mod tests {
         ] {
             assert!(of_runtime(name), "{name}");
         }
+        assert!(permitted("_ZN3c104cuda20getCurrentCUDAStreamEa", true));
+        assert!(!permitted("_ZN2at14DynamicLibrary3symEPKc", true));
         for name in [
             "cudaEventRecord",
             "cudaStreamCreate",
@@ -448,7 +601,7 @@ mod tests {
             "cuLaunchKernel",
             "cublasSgemm_v2",
         ] {
-            assert!(!of_runtime(name) && !permitted(name), "{name}");
+            assert!(!of_runtime(name) && !permitted(name, true), "{name}");
         }
         // Both lists have the same functions, but for those that inline functions of the headers call, and for those that are
         // inline themselves or run on the card.

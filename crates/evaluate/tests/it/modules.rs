@@ -242,6 +242,27 @@ fn attacks_are_refused_before_anything_is_compiled() {
     }
 }
 
+/// The audit of objects takes what honest sources in C++ need of PyTorch; each commit tries another eighth.
+#[test]
+fn honest_extensions_are_built() {
+    if open(problem()).is_none() {
+        return;
+    }
+    let builder = Builder::new(&problem(), &options()).unwrap();
+    let sources = programs("honest")
+        .into_iter()
+        .map(|file| (std::fs::read_to_string(&file).unwrap(), file));
+    let in_cpp: Vec<(String, PathBuf)> = sources
+        .filter(|(source, _)| source.contains("cpp_sources") && !source.contains("cuda_sources"))
+        .collect();
+    assert!(in_cpp.len() >= 55, "only {} sources", in_cpp.len());
+    for (source, file) in Part::of_commit(8).of(in_cpp) {
+        if let Err(outcome) = builder.build(&source, TechniqueSet::all()).unwrap() {
+            unreachable!("{}: {outcome:?}", file.display())
+        }
+    }
+}
+
 /// The check of sources accepts these programs. Their first lines name the rule or the fault by which a later stage refuses
 /// them; each commit tries another third.
 #[test]

@@ -40,6 +40,11 @@ pub struct Code {
     pub prefetches: bool,
 }
 
+/// True for a function that compilers call for OpenMP directives, and for a query of OpenMP that a program may make.
+pub fn is_openmp(function: &str) -> bool {
+    OPENMP.contains(&function)
+}
+
 /// Audits `object`, which was built from a source in `language`. It may export only the function `entry`, and may call
 /// only permitted library functions, none of them in `forbidden`.
 pub fn audit(

@@ -143,8 +143,8 @@ pub struct Conversation {
     documents: Arc<BTreeMap<String, String>>,
     /// The questions about programs that have answers.
     explains: Vec<Question>,
-    /// True if earlier programs are found.
-    finds: bool,
+    /// The techniques by which earlier programs are found; none where no programs are found.
+    finds: Option<TechniqueSet>,
     exchanges: VecDeque<(String, String)>,
 }
 
@@ -162,7 +162,7 @@ impl Conversation {
             current,
             documents,
             explains: Vec::new(),
-            finds: true,
+            finds: None,
             exchanges: VecDeque::new(),
         }
     }
@@ -173,11 +173,11 @@ impl Conversation {
         Self { explains, ..self }
     }
 
-    /// The same conversation without a search for earlier programs: each answer is a program or changes of one.
+    /// The same conversation, in which earlier programs are found by these techniques and by a text.
     #[must_use]
-    pub fn without_finding(self) -> Self {
+    pub fn finding(self, techniques: TechniqueSet) -> Self {
         Self {
-            finds: false,
+            finds: Some(techniques),
             ..self
         }
     }
@@ -217,12 +217,8 @@ impl Conversation {
                 "- changes of the program above, each as lines that it has once, exactly as they stand there, and the lines that replace them:\n<<<<<<< SEARCH\nold lines\n=======\nnew lines\n>>>>>>> REPLACE"
             );
         }
-        if self.finds {
-            // A conversation is about a kernel.
-            let of_kernels = Technique::ALL
-                .into_iter()
-                .filter(|t| !t.is_of_modules_only());
-            let names: Vec<&str> = of_kernels.map(Technique::name).collect();
+        if let Some(techniques) = self.finds {
+            let names: Vec<&str> = techniques.iter().map(Technique::name).collect();
             let _ = writeln!(
                 text,
                 "- a line `FIND words`, which shows earlier programs of this search with the techniques among the words ({}) and with the rest of the words as a text.",
@@ -301,7 +297,7 @@ impl Conversation {
         if let Some(wanted) = questions.find_map(asked) {
             return Ok(wanted);
         }
-        let Some(words) = last(FIND).filter(|_| self.finds) else {
+        let Some((offered, words)) = self.finds.zip(last(FIND)) else {
             return Err(format!(
                 "the answer has no program; write one in a ```{} block, or as changes",
                 self.language.fence()
@@ -311,8 +307,8 @@ impl Conversation {
         let mut text: Vec<&str> = Vec::new();
         for word in words.split_whitespace() {
             match word.parse::<TechniqueSet>() {
-                Ok(set) => techniques = techniques.union(set),
-                Err(_) => text.push(word),
+                Ok(set) if set.is_subset(offered) => techniques = techniques.union(set),
+                _ => text.push(word),
             }
         }
         Ok(Wanted::Find {
@@ -397,6 +393,7 @@ mod tests {
         let documents = BTreeMap::from([("gemm.md".to_owned(), "Pack the panels.".to_owned())]);
         let documents = Arc::new(documents);
         Conversation::new("Write f.".into(), Language::C, Some(shown), documents)
+            .finding(TechniqueSet::general())
     }
 
     #[test]
@@ -444,7 +441,10 @@ mod tests {
     fn nobody_is_told_to_find_programs_where_none_are_found() {
         let talk = conversation();
         assert!(talk.prompt(1).contains("FIND") && talk.read("FIND simd\n").is_ok());
-        let talk = talk.without_finding();
+        let talk = Conversation {
+            finds: None,
+            ..talk
+        };
         let prompt = talk.prompt(1);
         assert!(
             !prompt.contains("FIND") && prompt.contains("SEARCH"),
@@ -452,6 +452,25 @@ mod tests {
         );
         let error = talk.read("FIND simd\n").unwrap_err();
         assert!(error.contains("has no program"), "{error}");
+    }
+
+    #[test]
+    fn programs_are_found_by_the_offered_techniques_and_other_words_are_a_text() {
+        let talk = conversation().finding("unroll+dot".parse().unwrap());
+        let prompt = talk.prompt(1);
+        let offered = "with the techniques among the words (unroll, dot) and with";
+        assert!(prompt.contains(offered), "{prompt}");
+        let wanted = |techniques: &str, text: &str| {
+            Ok(Wanted::Find {
+                techniques: techniques.parse().unwrap(),
+                text: text.to_owned(),
+            })
+        };
+        assert_eq!(talk.read("FIND dot packing\n"), wanted("dot", "packing"));
+        // No kernel has the technique `dot`, and the text may be the name of a function.
+        let of_kernels = conversation();
+        let found = of_kernels.read("FIND dot packing\n");
+        assert_eq!(found, wanted("packing", "dot"));
     }
 
     #[test]

@@ -121,8 +121,8 @@ impl Reading {
                 gflops: Some(elite.gflops),
             });
             let documents = Arc::default();
-            let begun = Conversation::new(head.clone(), problem.language, shown, documents);
-            let mut conversation = begun.without_finding();
+            let mut conversation =
+                Conversation::new(head.clone(), problem.language, shown, documents);
             for Exchange { answer, result } in &task.history {
                 let answer = match answer.is_empty() {
                     true => "(It had no program.)".to_owned(),

@@ -1,5 +1,7 @@
 //! A generator that holds conversations with a model behind an endpoint.
 
+mod population;
+
 use std::sync::Arc;
 
 use flopsmith_actors::node::Context;
@@ -149,6 +151,34 @@ async fn each_result_is_told_before_the_next_program_is_written() {
     assert_eq!(&turns[..3], wanted);
     assert_eq!(lines[2]["difference"], "-int x0;\n+int x1;\n");
     assert!(lines[2]["prompt"].as_str().unwrap().contains("int x0;"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_reads_the_documents_of_the_folder_in_the_settings() {
+    let world = World::new().await;
+    let server = ScriptedEndpoint::start(|asked| match asked.number {
+        0 => said("READ tiles.md"),
+        _ => program("int x0;"),
+    });
+    let server = server.unwrap();
+    let documents = world.folder.path().join("documents");
+    std::fs::create_dir(&documents).unwrap();
+    std::fs::write(documents.join("tiles.md"), "Tiles of 48 rows fit.").unwrap();
+    let mut settings = conversing(&server);
+    settings.generator.agent.documents = Some(documents);
+    let context = world.context(settings);
+    let working = generator(&context);
+    let mut candidates = compiler(&world).await;
+    ask(&world, 0, 1).await;
+    decide(&world, &mut candidates, "int x0;", wrong()).await;
+    candidates.close();
+    working.end().await.unwrap();
+    let asked = server.asked();
+    assert_eq!(asked.len(), 2);
+    let (offer, text) = ("which shows a document: tiles.md.", "Tiles of 48 rows fit.");
+    assert!(asked[0].body.contains(offer), "{}", asked[0].body);
+    assert!(!asked[0].body.contains(text), "{}", asked[0].body);
+    assert!(asked[1].body.contains(text), "{}", asked[1].body);
 }
 
 #[tokio::test(flavor = "multi_thread")]

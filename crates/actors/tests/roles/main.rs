@@ -93,7 +93,7 @@ impl World {
     fn context_of(&self, settings: Settings, others: &[&str]) -> Arc<Context> {
         let problem = |name: &str| {
             let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-            Arc::new(Problem::load(&problems.join(name)).unwrap())
+            Arc::new(Problem::load_any(&problems.join(name)).unwrap())
         };
         Context::new(Parts {
             run: run_id(),

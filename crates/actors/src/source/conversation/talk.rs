@@ -11,7 +11,9 @@ use flopsmith_archive::identity;
 use flopsmith_endpoint::{Ask, Reason};
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::Style;
-use flopsmith_protocol::{CandidateId, Digest, Measurement, RawAnswer, Task};
+use flopsmith_protocol::{
+    CandidateId, Digest, Measurement, RawAnswer, Task, Technique, TechniqueSet,
+};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -93,7 +95,8 @@ impl<'a> Talk<'a> {
             explainer.is_some_and(|e| e.unexplained(*question, problem).is_none())
         });
         let conversation = Conversation::new(head, problem.language, shown, documents)
-            .explaining(questions.collect());
+            .explaining(questions.collect())
+            .finding(techniques_of_kind(problem));
         Ok(Self {
             table,
             place,
@@ -425,4 +428,14 @@ impl<'a> Talk<'a> {
         books.kept.insert((candidate, turn), text.clone());
         Ok(Ok(text))
     }
+}
+
+/// The techniques that are detected in programs of the problem's kind, whatever the problem lists.
+fn techniques_of_kind(problem: &Problem) -> TechniqueSet {
+    if problem.module.is_some() {
+        return TechniqueSet::of_modules();
+    }
+    let all = Technique::ALL.into_iter();
+    all.filter(|technique| !technique.is_of_modules_only())
+        .collect()
 }

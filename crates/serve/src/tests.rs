@@ -14,7 +14,7 @@ use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, UnknownCause};
 use flopsmith_reward::Reward;
 use flopsmith_test_support::client::{self, Reply, wait_until};
-use flopsmith_test_support::{infrastructure, measured, wrong};
+use flopsmith_test_support::{Log, infrastructure, measured, wrong};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -119,7 +119,7 @@ struct Options {
     /// The limits on sessions.
     gyms: crate::gyms::Limits,
     /// Takes the log of the threads that answer.
-    log: Option<hostile::Log>,
+    log: Option<Log>,
     /// Why no program for a module can be evaluated.
     missing: Option<&'static str>,
 }

@@ -9,6 +9,7 @@ use flopsmith_policy::{
     Config, Device, Extras, Kind, Model, Request, Sample, Tokenizer, sample, train_bpe,
 };
 use flopsmith_protocol::Sampling;
+use flopsmith_test_support::Log;
 use flopsmith_test_support::client::{self, Reply, wait_until};
 use serde_json::{Value, json};
 
@@ -67,6 +68,8 @@ struct Options {
     grace: Duration,
     adapters: Vec<Named>,
     adapter_folder: Option<std::path::PathBuf>,
+    /// Takes the log of the thread that answers.
+    log: Option<Log>,
 }
 
 impl Default for Options {
@@ -83,6 +86,7 @@ impl Default for Options {
             grace: LIMIT,
             adapters: Vec::new(),
             adapter_folder: None,
+            log: None,
         }
     }
 }
@@ -133,11 +137,13 @@ impl Server {
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let address = listener.local_addr().unwrap();
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(2)
-                .enable_all()
-                .build()
-                .unwrap();
+            // A log is that of one thread.
+            let mut builder = match &options.log {
+                Some(_) => tokio::runtime::Builder::new_current_thread(),
+                None => tokio::runtime::Builder::new_multi_thread(),
+            };
+            let _log = options.log.map(tracing::subscriber::set_default);
+            let runtime = builder.worker_threads(2).enable_all().build().unwrap();
             let answered = runtime.block_on(async {
                 let listener = tokio::net::TcpListener::from_std(listener).unwrap();
                 answer(listener, app, limits, ended).await

@@ -14,7 +14,7 @@ use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, UnknownCause};
 use flopsmith_reward::Reward;
 use flopsmith_test_support::client::{self, Reply, wait_until};
-use flopsmith_test_support::{infrastructure, measured, wrong};
+use flopsmith_test_support::{Log, infrastructure, measured, wrong};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +34,8 @@ mod sockets;
 /// Everything that a test waits for comes long before this.
 const LIMIT: Duration = Duration::from_secs(30);
 const TOKEN: &str = "0123456789abcdef";
+/// The header of the seconds until a job is expected to be done.
+const EXPECTED_WAIT: &str = "flopsmith-expected-wait";
 
 /// Decides by the text of a program before its comment: `right N` makes N GFLOPS, `jail` meets a broken jail, `broken` does not compile
 /// and is quoted, `gpu` needs a GPU, all others are wrong.
@@ -117,7 +119,7 @@ struct Options {
     /// The limits on sessions.
     gyms: crate::gyms::Limits,
     /// Takes the log of the threads that answer.
-    log: Option<hostile::Log>,
+    log: Option<Log>,
     /// Why no program for a module can be evaluated.
     missing: Option<&'static str>,
 }
@@ -381,7 +383,11 @@ fn a_job_is_asked_for_until_it_is_done() {
     // One evaluation comes before those of this job.
     assert_eq!(state["position"], 1);
     assert_eq!(second.header("flopsmith-queue-position"), Some("1"));
-    assert!(state["expected_wait_seconds"].as_f64().unwrap() > 1.0);
+    let expected = state["expected_wait_seconds"].as_f64().unwrap();
+    assert!(expected > 1.0, "{state}");
+    // The header has whole seconds, and was written a moment later.
+    let told: f64 = second.header(EXPECTED_WAIT).unwrap().parse().unwrap();
+    assert!((2.0..=expected.ceil()).contains(&told), "{second:?}");
     let job = second.header("location").unwrap().to_owned();
     assert_eq!(job, format!("/v1/jobs/{}", state["id"].as_str().unwrap()));
     assert_eq!(server.get(&job).status, 202);
@@ -393,6 +399,7 @@ fn a_job_is_asked_for_until_it_is_done() {
     let state = done.json();
     assert_eq!(state["status"], "done");
     assert_eq!(state["position"], Value::Null);
+    assert_eq!(done.header(EXPECTED_WAIT), None);
     let results = state["results"].as_array().unwrap();
     assert_eq!(column(results, "gflops"), [2.0, 3.0]);
 

@@ -5,7 +5,7 @@
 //! measurements by [`Measured`]. [`mutate`] makes broken versions of real input, for parsers that have to refuse them.
 //! [`traces`] counts the processes, files and memory that jobs leave behind. [`sample`] chooses the cases that a commit
 //! tries, [`shipped`] the problems. [`normal()`] draws noise. [`endpoint`] serves answers of a language model by a
-//! script, and [`client`] asks services. [`skipped`] reports a test that this machine cannot run.
+//! script, [`client`] asks services, and [`Log`] has what they log. [`skipped`] reports a test that this machine cannot run.
 //!
 //! The crate is a dev-dependency and part of no product. The unit tests of `protocol` cannot use it: they are compiled
 //! with a `protocol` of their own, whose types are others than those here.
@@ -14,6 +14,7 @@ mod candidate;
 pub mod client;
 pub mod endpoint;
 mod ids;
+mod log;
 mod machine;
 mod measured;
 pub mod mutate;
@@ -26,6 +27,7 @@ pub mod traces;
 
 pub use candidate::{candidate, remeasured, sample_of, task};
 pub use ids::{machine_class, node_id, problem_id, run_id};
+pub use log::Log;
 pub use machine::{ATTESTED, PEAK_GFLOPS, machine};
 pub use measured::{Measured, measured};
 pub use normal::normal;

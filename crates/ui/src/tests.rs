@@ -11,11 +11,14 @@ use flopsmith_actors::pool::Shares;
 use flopsmith_actors::role::recorder::DeadLine;
 use flopsmith_actors::role::timer::QUARANTINE;
 use flopsmith_config::Settings;
-use flopsmith_protocol::{CandidateFault, CandidateRef, Outcome, StageChanged, Verdict};
+use flopsmith_protocol::{
+    CandidateFault, CandidateRef, Outcome, StageChanged, TechniqueSet, Verdict,
+};
+use flopsmith_report::heat;
 use flopsmith_run::summary::{Certified, Facts};
 use flopsmith_test_support::client::{Reply, connect};
 use flopsmith_test_support::{
-    ATTESTED, Measured, again, candidate, first, infrastructure, machine, measured, outcome,
+    ATTESTED, Log, Measured, again, candidate, first, infrastructure, machine, measured, outcome,
     problem_id, run_id,
 };
 use tempfile::TempDir;
@@ -41,6 +44,27 @@ struct Window {
     serving: Option<JoinHandle<()>>,
 }
 
+/// How a window of a test differs from others.
+struct Options<'a> {
+    token: Option<&'a str>,
+    cluster: Option<Cluster>,
+    /// Time that the header of a request may take to arrive.
+    patience: Duration,
+    /// Takes the log of the thread that answers.
+    log: Option<Log>,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            token: None,
+            cluster: None,
+            patience: LIMIT,
+            log: None,
+        }
+    }
+}
+
 impl Window {
     fn open(folder: &Path, token: Option<&str>) -> Self {
         Self::beside(folder, token, None)
@@ -48,20 +72,36 @@ impl Window {
 
     /// A window that shows a cluster, too.
     fn beside(folder: &Path, token: Option<&str>, cluster: Option<Cluster>) -> Self {
+        let options = Options {
+            token,
+            cluster,
+            ..Options::default()
+        };
+        Self::with(folder, options)
+    }
+
+    fn with(folder: &Path, options: Options) -> Self {
         let stopping = CancellationToken::new();
-        let token = token.map(|token| Token::new(token).unwrap());
+        let token = options.token.map(|token| Token::new(token).unwrap());
         let runs = Runs::new(folder.to_owned(), None).unwrap().patient(LIMIT);
-        let router = http::router(App::new(Site::new(runs, cluster), token, stopping.clone()));
+        let site = Site::new(runs, options.cluster);
+        let router = http::router(App::new(site, token, stopping.clone()));
+        let limits = Limits {
+            header: options.patience,
+            ..Limits::default()
+        };
+        let log = options.log;
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let ends = stopping.clone();
         let serving = std::thread::spawn(move || {
+            let _log = log.map(tracing::subscriber::set_default);
             let runtime = tokio::runtime::Builder::new_current_thread();
             let runtime = { runtime }.enable_all().build().unwrap();
             runtime.block_on(async {
                 let listener = TcpListener::from_std(listener).unwrap();
-                listen::serve(listener, router, ends, Limits::default(), || ()).await;
+                listen::serve(listener, router, ends, limits, || ()).await;
             });
         });
         Self {
@@ -298,11 +338,41 @@ fn pages_show_the_numbers_of_the_run() {
     let place = runs();
     let window = Window::open(place.path(), None);
     let run = window.page("/runs/r");
+    // The map has the confirmed speed of one set, and of the other one that nobody confirmed.
+    let simd: TechniqueSet = "simd".parse().unwrap();
+    let cells = [
+        (simd, "9.50 GFLOPS, 1 of 2 correct"),
+        (
+            TechniqueSet::EMPTY,
+            "20.0 GFLOPS, measured once, not confirmed, 1 of 1 correct",
+        ),
+    ];
+    for (set, told) in cells {
+        let (name, anchor) = (heat::name(set), heat::anchor(set));
+        for part in [
+            format!("<a href=\"#{anchor}\"><rect class=\""),
+            format!("<title>{name}: {told}</title>"),
+            format!("<tr id=\"{anchor}\"><th scope=\"row\">{name}</th>"),
+        ] {
+            assert!(run.contains(&part), "{part}: {run}");
+        }
+    }
+    // The newest of the programs measured is the repetition.
+    let examples = [("measured", 4), ("jail", 3), ("compile error", 1)];
+    for (reason, number) in examples {
+        let example = format!(
+            "<a href=\"&#x2f;runs&#x2f;r&#x2f;programs&#x2f;{number}\">program<span class=\"unseen\"> with the verdict {reason}</span></a>"
+        );
+        assert!(run.contains(&example), "{example}: {run}");
+    }
     for part in [
+        "<svg class=\"heat\"",
         "2 sets as a table",
-        "jail",
-        "compile error",
-        "measured",
+        "Newest example",
+        "</a> 9.50 GFLOPS</td>",
+        "</a> &lt;&#x2f;pre",
+        "Changes of stage",
+        "<tr><th scope=\"row\">1</th><td class=\"words\">dgemm</td><td>0</td><td>1</td><td class=\"words wide-text\">&lt;&#x2f;pre",
         "data-events=\"&#x2f;runs",
     ] {
         assert!(run.contains(part), "{part}: {run}");

@@ -252,13 +252,26 @@ fn without_a_token_other_hosts_are_refused_and_beyond_loopback_there_has_to_be_o
 
 #[test]
 fn long_and_slow_bodies_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
     let server = Server::start(Options {
         most_body: 1024,
         patience: Duration::from_millis(300),
+        adapter_folder: Some(folder.path().to_owned()),
         ..Options::default()
     });
     let head = format!("POST {COMPLETIONS}");
     server.ask(&head, &[], &"x".repeat(1025)).refused(413);
+    let adapters = ["load", "unload"].map(|what| format!("/v1/{what}_lora_adapter"));
+    for path in [
+        COMPLETIONS,
+        CHAT,
+        adapters[0].as_str(),
+        adapters[1].as_str(),
+    ] {
+        for reply in client::large_bodies(server.address, &format!("POST {path}"), 1000) {
+            reply.refused(413);
+        }
+    }
     let mut stream = TcpStream::connect(server.address).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
     let begin = format!(
@@ -266,11 +279,61 @@ fn long_and_slow_bodies_are_refused() {
     );
     stream.write_all(begin.as_bytes()).unwrap();
     Reply::read(stream).refused(408);
+    let begin = format!(
+        "{head} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+    );
+    let text = client::drip(server.address, &begin, b' ');
+    assert!(text.contains(" 408 "), "{text}");
     let mut stream = TcpStream::connect(server.address).unwrap();
     let text =
         format!("{head} HTTP/1.0\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{{}}");
     stream.write_all(text.as_bytes()).unwrap();
     Reply::read(stream).refused(415);
+}
+
+#[test]
+fn a_client_that_sends_no_whole_header_is_not_waited_for() {
+    let server = Server::start(Options {
+        patience: Duration::from_millis(300),
+        ..Options::default()
+    });
+    // One client sends nothing, and one its header byte by byte.
+    let mut idle = client::connect(server.address);
+    let text = client::drip(server.address, "GET /health HTTP/1.1\r\nHost: ", b'x');
+    assert!(!text.contains(" 200 "), "{text}");
+    assert_eq!(idle.read(&mut [0; 16]).unwrap(), 0);
+    assert_eq!(server.get("/health").status, 200);
+}
+
+#[test]
+fn no_log_and_no_answer_has_a_token() {
+    const OTHER: &str = "fedcba9876543210";
+    let log = Log::default();
+    let mut server = Server::start(Options {
+        token: Some(SECRET),
+        log: Some(log.clone()),
+        ..Options::default()
+    });
+    let body = json!({ "model": "tiny", "prompt": "a", "max_tokens": 2 }).to_string();
+    let completion = format!("POST {COMPLETIONS}");
+    let mut answers = String::new();
+    for (token, status) in [(SECRET, 200), (OTHER, 401)] {
+        let bearer = format!("Authorization: Bearer {token}");
+        for head in [completion.as_str(), "GET /v1/models", "GET /metrics"] {
+            let reply = server.ask(head, &[&bearer], &body);
+            assert_eq!(reply.status, status, "{head}: {reply:?}");
+            answers += &reply.body;
+        }
+    }
+    // Connections that fail are logged, whatever they sent.
+    answers += &client::broken_requests(server.address, COMPLETIONS, SECRET);
+    server.stop();
+    let logged = log.text();
+    assert!(logged.contains("a connection failed"), "{logged}");
+    for secret in [SECRET, OTHER] {
+        assert!(!logged.contains(secret), "{logged}");
+        assert!(!answers.contains(secret), "{answers}");
+    }
 }
 
 #[test]

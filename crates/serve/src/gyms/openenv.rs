@@ -1,7 +1,8 @@
 //! OpenEnv's environment: an episode is a problem, a step is a program.
 //!
 //! Its HTTP routes name the episode in each request, by the id that the answer to `/reset` has; on a socket the connection is
-//! the session. A step without a reward, because the machine failed, is no step.
+//! the session. A step without a reward, because the machine failed, is no step. Its clients know a seed and no problems, so the
+//! seed draws a problem for a client that names none.
 
 use std::future::{Ready, ready};
 use std::time::Duration;
@@ -30,7 +31,7 @@ pub use session::{begin, state_of, take};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reset {
-    /// The name of the problem.
+    /// The name of the problem; when left out, `seed` draws one of those that have the workload and the language.
     #[serde(default)]
     problem: Option<String>,
     /// The workload at which programs are timed; all of the problem when left out.
@@ -51,9 +52,9 @@ pub struct Reset {
     #[serde(default)]
     #[schemars(length(min = 1, max = 255))]
     episode_id: Option<String>,
-    /// No part of a task is drawn, so this has no effect.
-    #[serde(default, rename = "seed")]
-    _seed: Option<u64>,
+    /// Draws the problem if none is named, and has no effect otherwise; a random number when left out.
+    #[serde(default)]
+    seed: Option<u64>,
 }
 
 /// A program. It has either `answer` or `source`.

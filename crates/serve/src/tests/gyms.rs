@@ -299,11 +299,53 @@ fn openenv_takes_the_steps_of_an_episode() {
 }
 
 #[test]
+fn a_seed_of_openenv_draws_the_problem_of_a_client_that_names_none() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Server::start(place.path(), Options::default());
+    let drawn = |reset: &Value| {
+        let reply = server.post("/reset", reset);
+        assert_eq!(reply.status, 200, "{reset}: {reply:?}");
+        let begun = reply.json();
+        let task = &begun["observation"];
+        let name = task["problem"].as_str().unwrap().to_owned();
+        (name, task["episode_id"].clone())
+    };
+    let listed = server.get("/v1/problems").json();
+    let mut kernels: Vec<&Value> = listed.as_array().unwrap().iter().collect();
+    kernels.retain(|problem| problem["target"] == "kernel");
+    let kernels: Vec<&str> = kernels
+        .iter()
+        .map(|problem| problem["problem"].as_str().unwrap())
+        .collect();
+    // Seeds in a row draw each kernel once, and a seed always the same one.
+    let seeds = 0..=kernels.len();
+    let mut names: Vec<String> = seeds
+        .map(|seed| drawn(&json!({ "seed": seed })).0)
+        .collect();
+    assert_eq!(names.pop().as_ref(), names.first());
+    assert_eq!(names, kernels);
+    let (module, _) = drawn(&json!({ "seed": 7, "language": "python" }));
+    assert!(module.starts_with("modules/"), "{module}");
+    let (sized, _) = drawn(&json!({ "seed": 7, "workload": "n=256" }));
+    let sized = server.get(&format!("/v1/problems/{sized}")).json();
+    let names = column(sized["workloads"].as_array().unwrap(), "name");
+    assert!(names.contains(&json!("n=256")), "{names:?}");
+    // A step is about the drawn problem, also without a seed.
+    let (name, id) = drawn(&json!({ "seed": null, "episode_id": null }));
+    assert!(kernels.contains(&name.as_str()), "{name}");
+    let body = json!({ "action": { "source": "right 40" }, "episode_id": id });
+    let step = server.post("/step", &body).json();
+    assert!(step["reward"].as_f64().unwrap() > 0.0, "{step}");
+    let state = format!("/state?episode_id={}", id.as_str().unwrap());
+    assert_eq!(server.get(&state).json()["problem"], json!(name));
+}
+
+#[test]
 fn openenv_is_told_its_mistakes() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::start(place.path(), Options::default());
     for (reset, pointer) in [
-        (json!({}), "/problem"),
+        (json!({ "workload": "there is none" }), "/problem"),
         (json!({ "problem": "dgem" }), "/problem"),
         (json!({ "problem": "../problems/dgemm" }), "/problem"),
         (json!({ "problem": "dgemm", "workload": "n=7" }), "/problem"),

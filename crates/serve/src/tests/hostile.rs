@@ -1,52 +1,8 @@
 //! Clients that mean harm: every route refuses them, and what it holds for others stays out of their reach.
 
-use std::fmt::{Debug, Write as _};
-use std::io::ErrorKind;
-use std::time::Instant;
-
-use tracing::field::{Field, Visit};
-use tracing::{Event, Metadata, Subscriber, span};
-
 use super::*;
 
 const OTHER: &str = "fedcba9876543210";
-
-/// Collects everything that is logged, as text.
-#[derive(Clone, Default)]
-pub struct Log(Arc<Mutex<String>>);
-
-struct Words<'a>(&'a mut String);
-
-impl Visit for Words<'_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        write!(self.0, "{field}={value:?} ").unwrap();
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
-        attributes.record(&mut Words(&mut self.0.lock().unwrap()));
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, values: &span::Record<'_>) {
-        values.record(&mut Words(&mut self.0.lock().unwrap()));
-    }
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        event.record(&mut Words(&mut self.0.lock().unwrap()));
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
 
 /// The routes of the document: method in capitals, and path.
 fn routes() -> Vec<(String, String)> {
@@ -124,19 +80,10 @@ fn no_route_takes_a_body_of_a_gigabyte() {
     let server = Server::start(place.path(), options);
     let posts = routes().into_iter().filter(|(method, _)| method == "POST");
     for (_, path) in posts {
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
-        );
-        let mut stream = server.connect();
-        let request = format!("{head}Content-Length: 1073741824\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        assert_eq!(Reply::read(stream).refused(413), "too-large", "{path}");
-        // Without its length, it is refused as soon as it is too long.
-        let mut stream = server.connect();
-        let chunk = format!("3e8\r\n{}\r\n", " ".repeat(1000));
-        let request = format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunk}{chunk}");
-        stream.write_all(request.as_bytes()).unwrap();
-        assert_eq!(Reply::read(stream).refused(413), "too-large", "{path}");
+        let head = format!("POST {path}");
+        for reply in client::large_bodies(server.address, &head, 1000) {
+            assert_eq!(reply.refused(413), "too-large", "{path}");
+        }
     }
     let reply = server.post("/v1/evaluate", &programs(&["right 1"]));
     assert_eq!(reply.status, 200, "{reply:?}");
@@ -150,29 +97,9 @@ fn a_body_that_comes_byte_by_byte_is_not_waited_for() {
         ..Options::default()
     };
     let server = Server::start(place.path(), options);
-    let mut stream = server.connect();
     let head =
         "POST /reset HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n";
-    stream.write_all(head.as_bytes()).unwrap();
-    // Reading is the pause between two bytes.
-    stream
-        .set_read_timeout(Some(Duration::from_millis(20)))
-        .unwrap();
-    let (mut text, mut bytes) = (String::new(), [0; 4096]);
-    let deadline = Instant::now() + LIMIT;
-    loop {
-        assert!(Instant::now() < deadline, "the service still waits");
-        match stream.read(&mut bytes) {
-            Ok(0) => break,
-            Ok(count) => text.push_str(std::str::from_utf8(&bytes[..count]).unwrap()),
-            Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => {
-                // The connection may have ended since.
-                let _ = stream.write_all(b" ");
-            }
-            // Bytes that came after the answer end the connection.
-            Err(_) => break,
-        }
-    }
+    let text = client::drip(server.address, head, b' ');
     assert!(text.contains(" 408 "), "{text}");
 }
 
@@ -409,21 +336,9 @@ fn no_log_and_no_answer_has_a_token() {
         }
     }
     // Connections that fail are logged, whatever they sent.
-    for broken in [
-        format!("GET /v1/problems HTTP/1.1\r\n{right}\r\nbroken header\r\n\r\n"),
-        format!("{right} {TOKEN}\r\n\r\n"),
-        format!(
-            "POST /v1/evaluate HTTP/1.1\r\nHost: localhost\r\n{right}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n{TOKEN}\r\n"
-        ),
-    ] {
-        let mut stream = server.connect();
-        stream.write_all(broken.as_bytes()).unwrap();
-        stream.shutdown(std::net::Shutdown::Write).unwrap();
-        // A connection that the service resets says as much as it does.
-        let _ = stream.read_to_string(&mut answers);
-    }
+    answers += &client::broken_requests(server.address, "/v1/evaluate", TOKEN);
     server.stop();
-    let logged = log.0.lock().unwrap().clone();
+    let logged = log.text();
     assert!(logged.contains("a connection failed"), "{logged}");
     for secret in [TOKEN, OTHER] {
         assert!(!logged.contains(secret), "{logged}");

@@ -180,6 +180,10 @@ fn a_socket_is_a_session() {
         socket.frame(0x80 | TEXT, text.as_bytes());
         assert_eq!(code(&socket.answer()), expected, "{text}");
     }
+    // OpenEnv's own fields are enough to begin an episode.
+    let drawn = socket.ask("reset", json!({ "seed": 1, "episode_id": "own" }));
+    assert_eq!(drawn["type"], "observation", "{drawn}");
+    assert_eq!(drawn["data"]["observation"]["episode_id"], "own");
     socket.send(&json!({ "type": "close" }));
     assert_eq!(socket.ended(), Some(1000));
 }

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use flopsmith_evaluate::random;
+use flopsmith_problem::{Language, Target};
 use flopsmith_protocol::Digest;
 use serde_json::Value;
 
 use super::{Action, Beginning, Client, EpisodeState, Reply, Reset, Seen, mistake};
 use crate::auth::Holder;
+use crate::catalog::Catalog;
 use crate::describe::Described;
 use crate::gyms::episode::{Again, Fault, Key, Plan, Progress, Step, Ticket};
 use crate::gyms::{Shared, answer_of, begin as begin_job};
@@ -67,25 +70,27 @@ pub async fn begin(app: &App, client: Client, reset: Reset) -> Result<Reply<Begi
         let detail = format!("there are 1 to {MOST_STEPS} steps");
         return Err(mistake("/max_steps", detail));
     }
-    let problem = reset.problem.ok_or_else(|| {
-        let detail = "no problem is named; send `problem`, e.g. reset(problem=\"dgemm\")";
-        mistake("/problem", detail)
-    })?;
-    let plan = Plan {
-        problem,
-        workload: reset.workload,
-        purpose: reset.purpose,
-        language: reset.language,
-        most_steps: max_steps,
-    };
-    let (name, workload) = (plan.problem.clone(), plan.workload.clone());
+    let (named, language) = (reset.problem, reset.language);
+    let seed = reset.seed.unwrap_or_else(random);
+    let workloads: Vec<String> = reset.workload.iter().cloned().collect();
     let find = move |_: &[u8], service: &Service| -> Result<Described, Refusal> {
-        let workloads: Vec<String> = workload.into_iter().collect();
-        let found = service.catalog.find(&name, &workloads);
+        let catalog = &service.catalog;
+        let name = match named {
+            Some(name) => name,
+            None => drawn(catalog, &workloads, language, seed)?,
+        };
+        let found = catalog.find(&name, &workloads);
         let problem = found.map_err(|why| mistake("/problem", why))?;
         Ok(Described::of(&name, &problem))
     };
     let described = app.submit(Bytes::new(), find).await?;
+    let plan = Plan {
+        problem: described.problem.clone(),
+        workload: reset.workload,
+        purpose: reset.purpose,
+        language,
+        most_steps: max_steps,
+    };
     let id = reset.episode_id;
     let id = id.unwrap_or_else(|| JobId::random().as_str().to_owned());
     let (shared, key) = (&app.gyms, client.key(id.clone()));
@@ -106,6 +111,39 @@ pub async fn begin(app: &App, client: Client, reset: Reset) -> Result<Reply<Begi
         reward: None,
         done: false,
     })
+}
+
+/// The problem of an episode whose client names none. Seeds in a row draw all problems in turn. A machine may lack the tools for
+/// modules, so a module is drawn only if no kernel has the workload and the language.
+fn drawn(
+    catalog: &Catalog,
+    workloads: &[String],
+    language: Option<Language>,
+    seed: u64,
+) -> Result<String, Refusal> {
+    let (mut kernels, mut modules) = (Vec::new(), Vec::new());
+    for name in catalog.names() {
+        // A problem without the workload, or with a broken definition, is none to draw.
+        let Ok(problem) = catalog.find(&name, workloads) else {
+            continue;
+        };
+        if language.is_some_and(|language| !problem.languages().contains(&language)) {
+            continue;
+        }
+        match problem.target() {
+            Target::Kernel => kernels.push(name),
+            Target::Module => modules.push(name),
+        }
+    }
+    let mut names = match kernels.is_empty() {
+        true => modules,
+        false => kernels,
+    };
+    let place = seed.checked_rem(names.len() as u64).ok_or_else(|| {
+        let detail = "no problem of the service has this workload and language; send `problem`, e.g. reset(problem=\"dgemm\")";
+        mistake("/problem", detail)
+    })?;
+    Ok(names.swap_remove(place as usize))
 }
 
 /// A reserved step. Its end gives the step back unless it was taken.

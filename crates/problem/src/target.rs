@@ -4,6 +4,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use flopsmith_protocol::{Technique, TechniqueSet};
 use serde::{Deserialize, Serialize};
 
 use crate::module::BOTH;
@@ -45,6 +46,16 @@ impl Problem {
             None => Target::Kernel,
             Some(_) => Target::Module,
         }
+    }
+
+    /// The techniques that are detected in programs of its kind, whatever its definition lists.
+    pub fn detectable(&self) -> TechniqueSet {
+        if self.module.is_some() {
+            return TechniqueSet::of_modules();
+        }
+        let all = Technique::ALL.into_iter();
+        all.filter(|technique| !technique.is_of_modules_only())
+            .collect()
     }
 
     /// The languages that its programs may be in. That of programs that name none is [`Problem::language`].

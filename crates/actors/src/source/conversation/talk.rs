@@ -11,9 +11,7 @@ use flopsmith_archive::identity;
 use flopsmith_endpoint::{Ask, Reason};
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::Style;
-use flopsmith_protocol::{
-    CandidateId, Digest, Measurement, RawAnswer, Task, Technique, TechniqueSet,
-};
+use flopsmith_protocol::{CandidateId, Digest, Measurement, RawAnswer, Task};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -96,7 +94,7 @@ impl<'a> Talk<'a> {
         });
         let conversation = Conversation::new(head, problem.language, shown, documents)
             .explaining(questions.collect())
-            .finding(techniques_of_kind(problem));
+            .finding(problem.detectable());
         Ok(Self {
             table,
             place,
@@ -428,14 +426,4 @@ impl<'a> Talk<'a> {
         books.kept.insert((candidate, turn), text.clone());
         Ok(Ok(text))
     }
-}
-
-/// The techniques that are detected in programs of the problem's kind, whatever the problem lists.
-fn techniques_of_kind(problem: &Problem) -> TechniqueSet {
-    if problem.module.is_some() {
-        return TechniqueSet::of_modules();
-    }
-    let all = Technique::ALL.into_iter();
-    all.filter(|technique| !technique.is_of_modules_only())
-        .collect()
 }

@@ -495,31 +495,3 @@ fn a_language_model_answers_and_its_prompts_and_answers_are_kept() {
     assert_eq!(last_object(&again)["models"][0]["all"]["counts"], counts);
     assert_eq!(objects(&place.join("out/samples.jsonl")), answers);
 }
-
-/// The model has never read this problem: its prompt states the loop nest.
-#[cfg(feature = "torch")]
-#[test]
-fn the_shipped_model_of_loop_nests_writes_programs_for_a_problem_that_was_held_out() {
-    on_one_core();
-    let place = tempfile::tempdir().unwrap();
-    let arguments = [
-        "models/nests",
-        "--problem",
-        "problems/dgemv",
-        "--workload",
-        "first",
-        "--prompt",
-        "nest",
-        "--max-tokens",
-        "640",
-        "--samples",
-        "4",
-        "--format",
-        "json",
-    ];
-    let output = eval(place.path(), &arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let counts = &last_object(&output)["models"][0]["all"]["counts"];
-    assert_eq!(counts["answers"], 4, "{counts}");
-    assert!(counts["correct"].as_u64().unwrap() > 0, "{counts}");
-}

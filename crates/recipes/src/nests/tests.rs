@@ -158,20 +158,3 @@ fn a_training_ends_with_a_model_and_contradictions_are_refused() {
     let error = train(small, true).unwrap_err().to_string();
     assert!(error.contains("no checkpoint"), "{error}");
 }
-
-/// `make train-suite` begins with these weights, and nobody has to train them first.
-#[test]
-fn the_shipped_weights_are_those_that_were_evaluated() {
-    let folder = root().join("models/nests");
-    let report = std::fs::read(folder.join(REPORT)).unwrap();
-    let report: Report = serde_json::from_slice(&report).unwrap();
-    let weights = std::fs::read(folder.join("model.safetensors")).unwrap();
-    assert_eq!(Digest::of(&weights), report.model);
-    assert!(weights.len() < 20_000_000, "{}", weights.len());
-    assert!(flopsmith_policy::inspect(&folder).unwrap().loads.is_ok());
-    let recipe = recipe();
-    let names: BTreeSet<&str> = report.held_out.iter().map(|s| s.problem.as_str()).collect();
-    assert!(recipe.nests.hold_out.iter().all(|name| names.contains(name.as_str())));
-    assert_eq!(report.fresh.len(), usize::try_from(recipe.evaluate_nests).unwrap());
-    assert_eq!(Some(report.training.steps), recipe.sft.steps);
-}

@@ -73,7 +73,7 @@ fuzz: ## fuzz for an hour, twenty minutes for each parser (scripts/fuzz.sh SECON
 starter: build ## train the starter model anew from its recipe
 	@$(FLOPSMITH) sft models/starter/recipe.toml $(ARGS)
 
-starter-nests: build ## train models/nests, which reads loop nests, from its recipe (two hours; ARGS="--resume" continues)
+starter-nests: build ## train models/nests, which reads loop nests, from its recipe (two to four hours; ARGS="--resume" continues)
 	@$(FLOPSMITH) sft models/nests/recipe.toml $(ARGS)
 
 bench: build ## measure Flopsmith itself: bus, evaluation, repeatability, sampling, training (ten quiet minutes)

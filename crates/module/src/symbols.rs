@@ -419,8 +419,7 @@ fn permitted_in_cpp(name: &str, with_cuda: bool) -> bool {
             .strip_prefix(*place)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
     };
-    STANDARD.iter().chain(PYTORCH).any(&within)
-        || with_cuda && PYTORCH_CUDA.iter().any(within)
+    STANDARD.iter().chain(PYTORCH).any(&within) || with_cuda && PYTORCH_CUDA.iter().any(within)
 }
 
 fn permitted(name: &str, with_cuda: bool) -> bool {

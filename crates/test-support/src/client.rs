@@ -111,7 +111,7 @@ pub fn drip(address: SocketAddr, begin: &str, byte: u8) -> String {
     String::from_utf8_lossy(&said).into_owned()
 }
 
-/// What a service says to clients that have the token and send no whole request. It may log that their connections failed.
+/// The answers of a service to clients that have the token and send no whole request. It may log that their connections failed.
 pub fn broken_requests(address: SocketAddr, path: &str, token: &str) -> String {
     let bearer = format!("Authorization: Bearer {token}");
     let mut said = Vec::new();

@@ -1,4 +1,4 @@
-//! What a thread logs, as text.
+//! The log of a thread, as text.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ pub struct Log(Arc<Mutex<String>>);
 struct Words<'a>(&'a mut String);
 
 impl Log {
-    /// What was logged so far.
+    /// The text that was logged so far.
     pub fn text(&self) -> String {
         self.words().clone()
     }

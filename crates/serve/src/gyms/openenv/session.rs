@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use flopsmith_evaluate::random;
-use flopsmith_problem::{Language, Target};
+use flopsmith_problem::Language;
 use flopsmith_protocol::Digest;
 use serde_json::Value;
 
@@ -113,15 +113,15 @@ pub async fn begin(app: &App, client: Client, reset: Reset) -> Result<Reply<Begi
     })
 }
 
-/// The problem of an episode whose client names none. Seeds in a row draw all problems in turn. A machine may lack the tools for
-/// modules, so a module is drawn only if no kernel has the workload and the language.
+/// The problem of an episode whose client names none. Seeds in a row draw all problems in turn. A machine may lack the tools of
+/// problems whose programs the compiler does not build, so one of these is drawn only if no other has the workload and the language.
 fn drawn(
     catalog: &Catalog,
     workloads: &[String],
     language: Option<Language>,
     seed: u64,
 ) -> Result<String, Refusal> {
-    let (mut kernels, mut modules) = (Vec::new(), Vec::new());
+    let (mut compiled, mut others) = (Vec::new(), Vec::new());
     for name in catalog.names() {
         // A problem without the workload, or with a broken definition, is none to draw.
         let Ok(problem) = catalog.find(&name, workloads) else {
@@ -130,14 +130,14 @@ fn drawn(
         if language.is_some_and(|language| !problem.languages().contains(&language)) {
             continue;
         }
-        match problem.target() {
-            Target::Kernel => kernels.push(name),
-            Target::Module => modules.push(name),
+        match problem.takes_the_compiler() {
+            true => compiled.push(name),
+            false => others.push(name),
         }
     }
-    let mut names = match kernels.is_empty() {
-        true => modules,
-        false => kernels,
+    let mut names = match compiled.is_empty() {
+        true => others,
+        false => compiled,
     };
     let place = seed.checked_rem(names.len() as u64).ok_or_else(|| {
         let detail = "no problem of the service has this workload and language; send `problem`, e.g. reset(problem=\"dgemm\")";

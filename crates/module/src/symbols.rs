@@ -363,11 +363,15 @@ const OVERLOADS: &[&str] = &[
     "int_int",
 ];
 
+/// The function that nvcc calls in the host's body of each function for the card that is neither `inline` nor `static`. A candidate that
+/// reaches it gains nothing: a process that ends in a call is the fault `exited`, whatever its code.
+const HOST_BODY: &str = "exit";
+
 /// True for a function of the CUDA runtime that is in the list, and for those that only code of nvcc calls: sources may not
-/// name them.
+/// call them.
 fn of_runtime(name: &str) -> bool {
     let name = name.split('@').next().unwrap_or(name);
-    RUNTIME.contains(&name) || name.starts_with("__cuda")
+    RUNTIME.contains(&name) || name.starts_with("__cuda") || name == HOST_BODY
 }
 
 /// The qualified name at the beginning of a mangled one, as far as it consists of plain identifiers: `at::TensorBase::data_ptr` for
@@ -585,8 +589,23 @@ mod tests {
             "cudaGetErrorString@libcudart.so.13",
             "__cudaRegisterFatBinary",
             "__cudaPushCallConfiguration",
+            "__cudaGetKernel",
+            "__cudaLaunchKernel",
+            "__cudaRegisterVar",
+            "exit",
+            "exit@GLIBC_2.2.5",
         ] {
-            assert!(of_runtime(name), "{name}");
+            assert!(of_runtime(name) && !permitted(name, true), "{name}");
+        }
+        // C++ alone has no such body, and nothing of nvcc ends a process in another way.
+        for name in [
+            "_exit",
+            "_Exit",
+            "quick_exit",
+            "at_quick_exit",
+            "exit_group",
+        ] {
+            assert!(!of_runtime(name) && !permitted(name, true), "{name}");
         }
         assert!(permitted("_ZN3c104cuda20getCurrentCUDAStreamEa", true));
         assert!(!permitted("_ZN2at14DynamicLibrary3symEPKc", true));

@@ -394,6 +394,8 @@ mod tests {
             (json!({"ended": -31}), CandidateFault::ForbiddenSyscall),
             (json!({"ended": -11}), CandidateFault::Crash),
             (json!({"ended": 7}), CandidateFault::Exited),
+            // An end that is in order elsewhere is none in a call.
+            (json!({"ended": 0}), CandidateFault::Exited),
             (
                 json!({"error": "2 results", "fault": "wrong_signature"}),
                 CandidateFault::WrongSignature,

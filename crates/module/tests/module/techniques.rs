@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::corpus::{check_all, folder, has_python};
 
 /// The techniques of each shipped solution in Triton.
-const IN_TRITON: [(&str, &str); 31] = [
+const IN_TRITON: [(&str, &str); 32] = [
     ("argmax", "cache_blocking+simd+partial_sums"),
     ("batched_matmul", "cache_blocking+simd+dot"),
     ("bias_silu", "simd+fusion"),
@@ -22,6 +22,7 @@ const IN_TRITON: [(&str, &str); 31] = [
     ("depthwise_conv2d", "simd"),
     ("embedding_bag", "simd"),
     ("expert_router", "unroll+simd+fusion"),
+    ("gated_silu", "simd+fusion"),
     ("group_norm", "cache_blocking+simd+partial_sums"),
     ("gru_cell", "cache_blocking+simd+dot"),
     ("layernorm_gelu", "cache_blocking+simd+partial_sums+fusion"),

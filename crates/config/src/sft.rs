@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::range::{OutOfRange, at_least, positive};
+use crate::range::{OutOfRange, at_least, bad, positive};
 use crate::rates::{Schedule, rate};
 use crate::training::{Training as _, settings};
 
@@ -33,6 +33,9 @@ settings! {
         pub steps: Option<u64> = None,
         /// Tokens of one update, prompts included. Examples are added while they fit, at least one. Default 16384.
         pub batch_tokens: usize = 16_384,
+        /// Share of the first pass in which examples become longer: it begins with short ones alone, and all lengths are
+        /// as frequent as in the whole from there on. Default 0.
+        pub short_first: f64 = 0.0,
         /// Tokens to train on. Default `answer`.
         pub labels: Labels = Labels::default(),
         /// Largest number of updates in a row that may be skipped because their loss or gradient is not finite. Default 3.
@@ -51,6 +54,9 @@ impl SftConfig {
         at_least("learning_rate", self.learning_rate, 0.0)?;
         positive("epochs", u64::from(self.epochs))?;
         positive("batch_tokens", self.batch_tokens as u64)?;
+        if !(0.0..=1.0).contains(&self.short_first) {
+            return Err(bad("short_first", self.short_first, "between 0 and 1"));
+        }
         Ok(())
     }
 

@@ -85,6 +85,7 @@ struct Epochs {
     rows: Arc<Vec<Row>>,
     seed: u64,
     batch_tokens: usize,
+    short_first: f64,
     /// The pass that `batches` belong to, and the index of the next batch.
     epoch: u64,
     next: usize,
@@ -97,6 +98,7 @@ impl Epochs {
             rows,
             seed: config.seed,
             batch_tokens: config.batch_tokens,
+            short_first: config.short_first,
             epoch: 0,
             next: 0,
             batches: Vec::new(),
@@ -127,6 +129,9 @@ impl Epochs {
         random.set_stream(epoch);
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
         shuffle(&mut order, &mut random);
+        if epoch == 0 {
+            self.begin_short(&mut order);
+        }
         let mut batches = Vec::new();
         let (mut batch, mut tokens) = (Vec::new(), 0);
         for row in order {
@@ -140,6 +145,21 @@ impl Epochs {
         }
         batches.push(batch);
         batches
+    }
+
+    /// Moves long examples back within the first `short_first` of a pass: none keeps a place before the one that its rank by length
+    /// gives it there.
+    fn begin_short(&self, order: &mut [usize]) {
+        let mut by_length = order.to_vec();
+        by_length.sort_by_key(|row| self.rows[*row].ids.len());
+        let mut places = vec![0; order.len()];
+        for (rank, row) in by_length.into_iter().enumerate() {
+            places[row] = (self.short_first * rank as f64) as usize;
+        }
+        for (at, row) in order.iter().enumerate() {
+            places[*row] = places[*row].max(at);
+        }
+        order.sort_by_key(|row| places[*row]);
     }
 }
 
@@ -333,6 +353,7 @@ impl SftTraining {
             next: self.epochs.next,
             steps: self.steps,
             batch_tokens: self.config.batch_tokens,
+            short_first: self.config.short_first,
             examples: pair_state::digest(&self.rows, &[]),
             report: self.report,
         }
@@ -347,6 +368,8 @@ struct Own {
     next: usize,
     steps: u64,
     batch_tokens: usize,
+    #[serde(default)]
+    short_first: f64,
     /// Digest of the examples.
     examples: String,
     /// The report so far. Nothing is computed from it.
@@ -367,6 +390,7 @@ impl Own {
                 "another `batch_tokens`",
                 self.batch_tokens != own.batch_tokens,
             ),
+            ("another `short_first`", self.short_first != own.short_first),
             ("another number of updates", self.steps != own.steps),
         ])
     }
@@ -429,4 +453,46 @@ fn rows_of(
         rows.push(row);
     }
     Ok(Arc::new(rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLES: usize = 200;
+
+    /// The lengths of the examples of a pass, in its order; all are different.
+    fn lengths(short_first: f64, epoch: u64) -> Vec<usize> {
+        let rows = (0..EXAMPLES).map(|n| {
+            let answer = vec![2; 1 + n * 7 % EXAMPLES];
+            Row::new(&[1], &answer, 1.0)
+        });
+        let rows: Arc<Vec<Row>> = Arc::new(rows.collect());
+        let config = SftConfig {
+            short_first,
+            batch_tokens: 1,
+            ..SftConfig::default()
+        };
+        let order = Epochs::new(Arc::clone(&rows), &config).cut(epoch).concat();
+        order.into_iter().map(|row| rows[row].ids.len()).collect()
+    }
+
+    #[test]
+    fn a_first_pass_may_begin_with_short_examples() {
+        let (random, growing) = (lengths(0.0, 0), lengths(0.5, 0));
+        let longest = |lengths: &[usize]| lengths.iter().max().copied();
+        // A tenth of the part that grows, and then all of it.
+        assert!(longest(&growing[..10]) < Some(EXAMPLES / 2), "{growing:?}");
+        assert!(longest(&random[..10]) > Some(EXAMPLES / 2), "{random:?}");
+        let sum = |lengths: &[usize]| lengths.iter().sum::<usize>();
+        assert!(sum(&growing[..50]) < sum(&growing[50..100]));
+        // The rest is as random as without it, and each example occurs once.
+        assert_eq!(growing[100..], random[100..]);
+        let sorted = |mut lengths: Vec<usize>| {
+            lengths.sort_unstable();
+            lengths
+        };
+        assert_eq!(sorted(growing), sorted(random));
+        assert_eq!(lengths(0.5, 1), lengths(0.0, 1));
+    }
 }

@@ -206,6 +206,14 @@ fn examples_that_do_not_fit_are_named() {
         sft(&mut model, &corpus(2), &config, &[], go),
         Err(Error::Setting(e)) if e.field == "batch_tokens"
     ));
+    let config = SftConfig {
+        short_first: 1.5,
+        ..self::config()
+    };
+    assert!(matches!(
+        sft(&mut model, &corpus(2), &config, &[], go),
+        Err(Error::Setting(e)) if e.field == "short_first"
+    ));
 }
 
 #[test]

@@ -217,15 +217,14 @@ impl Corpus {
         })
     }
 
-    /// The examples of a nest by its number; none of a nest that is held out, or whose drawn programs may not be shown.
-    pub fn of_nest(&self, number: u64) -> Vec<Example> {
+    /// The examples of a nest by its number: `None` of a nest that is held out, and no example of one whose drawn programs may
+    /// not be shown.
+    pub fn of_nest(&self, number: u64) -> Option<Vec<Example>> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(number);
-        let Some((problem, program)) = self.nest(&mut rng) else {
-            return Vec::new();
-        };
+        let (problem, program) = self.nest(&mut rng)?;
         let Ok(stated) = stated(&program) else {
-            return Vec::new();
+            return Some(Vec::new());
         };
         let space = Space::new(program).listing(problem.techniques);
         let pool = self.config.techniques.intersection(problem.techniques);
@@ -246,7 +245,7 @@ impl Corpus {
             }
         }
         self.show(&mut examples, &space, number);
-        examples
+        Some(examples)
     }
 
     /// Lets some of a nest's prompts show a program to improve.

@@ -6,8 +6,9 @@ use anyhow::{Context, Result, anyhow};
 use flopsmith_config::{Device, Dtype, SftConfig};
 use flopsmith_evaluate::Look;
 use flopsmith_learner::{SftReport, SftTraining};
+use flopsmith_nest::canonical::canonical;
 use flopsmith_nest::corpus::{Config, Corpus, Example};
-use flopsmith_nest::prompt::{self, Style};
+use flopsmith_nest::prompt::{self, Style, program_of};
 use flopsmith_nest::random;
 use flopsmith_policy::{Extras, Model, Request, Tokenizer, sample, train_words};
 use flopsmith_problem::Problem;
@@ -55,7 +56,8 @@ struct Recipe {
     checkpoint_every: u64,
     /// The training.
     sft: SftConfig,
-    /// Fresh random nests that the finished model answers, besides the held-out problems. Default 0.
+    /// Fresh random nests that the finished model answers, besides the held-out problems. The corpus leaves out all nests that
+    /// have their forms. Default 0.
     #[serde(default)]
     evaluate_nests: u32,
     /// Samples of the finished model for each of these, at temperature 1. Default 0: nothing is evaluated.
@@ -74,6 +76,9 @@ struct Report {
     model: Digest,
     /// Weights in all.
     parameters: i64,
+    /// Nests of the corpus, and those of them that were left out with the held-out problems and the evaluated nests.
+    nests: u64,
+    nests_held_out: u64,
     /// Examples of the training.
     examples: usize,
     /// Examples that do not fit the model's positions and were left out.
@@ -112,9 +117,10 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
     }
     let (checkpoints, saved) = Checkpoints::open(&output, text, order.resume)?;
     let held_out = problems(&recipe.nests.hold_out)?;
-    let fresh = fresh(&recipe)?;
     let shown = problems(&recipe.nests.problems)?;
-    let corpus = Corpus::new(recipe.nests.clone(), recipe.seed, shown, &held_out);
+    let fresh = fresh(&recipe, &shown)?;
+    let unread: Vec<Problem> = held_out.iter().chain(&fresh).cloned().collect();
+    let corpus = Corpus::new(recipe.nests.clone(), recipe.seed, shown, &unread);
     let corpus = corpus.map_err(|e| usage(format!("[nests]: {e}")))?;
     if recipe.evaluate_samples > 0
         && let Some(problem) = held_out.iter().chain(&fresh).next()
@@ -122,7 +128,14 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
         // Missing tools are reported before the training, which takes long.
         evaluator::open(Arc::new(problem.clone()), "gcc", order.allow_weaker_jail)?;
     }
-    let examples = made(&corpus, recipe.nests.examples + recipe.validation)?;
+    let Made {
+        examples,
+        nests,
+        held_out: nests_held_out,
+    } = made(&corpus, recipe.nests.examples + recipe.validation)?;
+    say(&format!(
+        "{nests_held_out} of {nests} nests have the loops of held-out problems or of evaluated nests and were left out"
+    ));
     let (model, tokenizer) = recipe.model.begin(at, recipe.seed, |vocab_size| {
         let texts = examples.iter().take(READ);
         let texts: Vec<String> = texts
@@ -172,6 +185,8 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
     let mut report = Report {
         model: save(&model, &tokenizer, &output, began.as_deref())?,
         parameters: model.parameter_count(),
+        nests,
+        nests_held_out,
         examples: tokens.examples.len(),
         left_out: tokens.left_out,
         mean_tokens: tokens.mean,
@@ -203,31 +218,47 @@ fn problems(names: &[String]) -> Result<Vec<Problem>> {
     names.iter().map(|name| paths::problem(name)).collect()
 }
 
-/// The random nests that the finished model answers.
-fn fresh(recipe: &Recipe) -> Result<Vec<Problem>> {
-    // A corpus draws its seeds from all numbers, so none of these is among them but by chance.
-    let first = recipe.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let seeds = (0..u64::from(recipe.evaluate_nests)).map(|n| first.wrapping_add(n));
-    let nests =
-        seeds.map(|seed| -> Result<Problem> { Ok(Problem::from_files(random::problem(seed)?)?) });
-    nests.collect()
+/// The random nests that the finished model answers: those of consecutive seeds, without those that have the form of a shown
+/// problem. The corpus leaves out their forms, so the model has read none of them in any variant.
+fn fresh(recipe: &Recipe, shown: &[Problem]) -> Result<Vec<Problem>> {
+    let form = |problem: &Problem| program_of(problem).ok().map(|nest| canonical(&nest));
+    let shown: Vec<String> = shown.iter().filter_map(form).collect();
+    let mut seed = recipe.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut nests = Vec::new();
+    while nests.len() < recipe.evaluate_nests as usize {
+        let nest = Problem::from_files(random::problem(seed)?)?;
+        seed = seed.wrapping_add(1);
+        if form(&nest).is_some_and(|form| !shown.contains(&form)) {
+            nests.push(nest);
+        }
+    }
+    Ok(nests)
+}
+
+/// The examples of a corpus.
+#[derive(Debug, Default)]
+struct Made {
+    examples: Vec<Example>,
+    /// Nests that were drawn for them, and those of these that are held out.
+    nests: u64,
+    held_out: u64,
 }
 
 /// The first examples of a corpus, made by all cores.
-fn made(corpus: &Corpus, wanted: usize) -> Result<Vec<Example>> {
+fn made(corpus: &Corpus, wanted: usize) -> Result<Made> {
     say("making the corpus…");
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let mut examples: Vec<Example> = Vec::with_capacity(wanted);
+    let mut made = Made::default();
     let mut ticker = Ticker::new(50);
     for round in 0.. {
-        let before = examples.len();
+        let before = made.examples.len();
         let first = round * threads * PART;
         // Nests follow from their numbers, so the corpus is the same for any number of threads.
-        let parts: Result<Vec<Vec<Example>>> = std::thread::scope(|scope| {
+        let parts: Result<Vec<Vec<_>>> = std::thread::scope(|scope| {
             let start = |worker: u64| {
                 let from = first + worker * PART;
                 let numbers = from..from + PART;
-                scope.spawn(move || numbers.flat_map(|n| corpus.of_nest(n)).collect::<Vec<_>>())
+                scope.spawn(move || numbers.map(|n| corpus.of_nest(n)).collect::<Vec<_>>())
             };
             let workers: Vec<_> = (0..threads).map(start).collect();
             let joined = workers.into_iter().map(|worker| {
@@ -236,23 +267,33 @@ fn made(corpus: &Corpus, wanted: usize) -> Result<Vec<Example>> {
             });
             joined.collect()
         });
-        examples.extend(parts?.into_iter().flatten());
-        let count = examples.len().min(wanted);
+        for nest in parts?.into_iter().flatten() {
+            // A count of all nests of a round would depend on the number of threads.
+            if made.examples.len() >= wanted {
+                break;
+            }
+            made.nests += 1;
+            match nest {
+                Some(examples) => made.examples.extend(examples),
+                None => made.held_out += 1,
+            }
+        }
+        let count = made.examples.len().min(wanted);
         ticker.tick(round + 1, 0, || {
             format!("{count} of {wanted} examples made")
         });
-        if examples.len() >= wanted {
+        if made.examples.len() >= wanted {
             break;
         }
-        if examples.len() == before {
+        if made.examples.len() == before {
             return Err(usage(format!(
                 "the recipe asks for {wanted} examples, and its corpus has {before}: [nests] permits too few programs; change `techniques`, `hold_out_techniques`, \
                  `largest_tile` or `largest_bytes` to permit more"
             )));
         }
     }
-    examples.truncate(wanted);
-    Ok(examples)
+    made.examples.truncate(wanted);
+    Ok(made)
 }
 
 type Pair = (Vec<u32>, Vec<u32>);

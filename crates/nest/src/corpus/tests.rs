@@ -32,6 +32,11 @@ fn corpus_of(config: Config, seed: u64, held_out: &[&str]) -> Corpus {
     Corpus::new(config, seed, vec![shipped("dsyrk")], &held_out).expect("it can be made")
 }
 
+/// The examples of a nest; none of one that is held out.
+fn of_nest(corpus: &Corpus, number: u64) -> Vec<Example> {
+    corpus.of_nest(number).unwrap_or_default()
+}
+
 /// The techniques that a prompt permits.
 fn permitted(prompt: &str) -> TechniqueSet {
     let line = prompt.lines().next().unwrap_or_default();
@@ -44,10 +49,10 @@ fn permitted(prompt: &str) -> TechniqueSet {
 fn a_nest_follows_from_the_seed_and_its_number() {
     let [one, again, other] = [1, 1, 2].map(|seed| corpus(seed, &["dgemm"]));
     let of =
-        |corpus: &Corpus| -> Vec<Vec<Example>> { (0..12).map(|n| corpus.of_nest(n)).collect() };
+        |corpus: &Corpus| -> Vec<Vec<Example>> { (0..12).map(|n| of_nest(corpus, n)).collect() };
     let examples = of(&one);
     // In any order.
-    let mut backwards: Vec<Vec<Example>> = (0..12).rev().map(|n| again.of_nest(n)).collect();
+    let mut backwards: Vec<Vec<Example>> = (0..12).rev().map(|n| of_nest(&again, n)).collect();
     backwards.reverse();
     assert_eq!(examples, backwards);
     assert_ne!(examples, of(&other));
@@ -59,7 +64,7 @@ fn programs_stay_within_their_prompts_and_the_configuration() {
     let corpus = corpus(3, &["dgemm"]);
     let config = config();
     let (mut count, mut sets) = (0, std::collections::BTreeSet::new());
-    for example in (0..NESTS).flat_map(|n| corpus.of_nest(n)) {
+    for example in (0..NESTS).flat_map(|n| of_nest(&corpus, n)) {
         let permitted = permitted(&example.prompt);
         assert!(example.techniques.is_subset(permitted), "{example:?}");
         assert!(permitted.is_subset(config.techniques), "{example:?}");
@@ -87,7 +92,7 @@ fn some_prompts_show_a_program_with_fewer_techniques_to_improve() {
     };
     let of = |share: Config| -> Vec<Example> {
         let corpus = corpus_of(share, 3, &["dgemm"]);
-        (0..NESTS).flat_map(|n| corpus.of_nest(n)).collect()
+        (0..NESTS).flat_map(|n| of_nest(&corpus, n)).collect()
     };
     let (none, half, all) = (of(share(0.0)), of(share(0.5)), of(share(1.0)));
     let mut counts = [0; 2];
@@ -131,7 +136,7 @@ fn programs_compute_the_nest_of_their_prompt() {
         let Some((problem, program)) = corpus.nest(&mut rng) else {
             continue;
         };
-        for example in corpus.of_nest(number) {
+        for example in of_nest(&corpus, number) {
             let stated = stated(&program).expect("it was stated");
             assert!(example.prompt.ends_with(&stated), "{example:?}");
             if !example.techniques.is_subset(plain) {
@@ -193,6 +198,29 @@ fn a_held_out_nest_never_occurs() {
     let kept = nests(&without.expect("it can be made"));
     assert!(kept.iter().all(|nest| !forms.contains(&of(nest))));
     assert!(kept.len() + problems.len() <= all.len() && kept.len() > all.len() / 2);
+}
+
+/// A nest that is held out is told from one without a program that may be shown, so the former can be counted.
+#[test]
+fn a_held_out_nest_is_told_from_one_without_programs() {
+    let random = Config {
+        problem_share: 0.0,
+        ..config()
+    };
+    let of = |config: Config, held_out: &[Problem]| {
+        Corpus::new(config, 6, Vec::new(), held_out).expect("it can be made")
+    };
+    let free = of(random.clone(), &[]);
+    let mut rng = ChaCha8Rng::seed_from_u64(6);
+    rng.set_stream(0);
+    let (first, _) = free.nest(&mut rng).expect("nothing is held out");
+    assert!(free.of_nest(0).is_some());
+    assert_eq!(of(random.clone(), &[first]).of_nest(0), None);
+    let no_room = Config {
+        largest_bytes: 1,
+        ..random
+    };
+    assert_eq!(of(no_room, &[]).of_nest(0), Some(Vec::new()));
 }
 
 #[test]

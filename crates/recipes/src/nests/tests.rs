@@ -71,14 +71,41 @@ fn the_recipe_gives_a_small_model_and_holds_out_eight_problems() {
 #[test]
 fn all_cores_make_the_corpus_that_one_core_makes() {
     let corpus = corpus(40);
-    let one: Vec<Example> = (0..).flat_map(|n| corpus.of_nest(n)).take(40).collect();
-    assert_eq!(made(&corpus, 40).unwrap(), one);
+    let nests = (0..).map(|n| corpus.of_nest(n).unwrap_or_default());
+    let one: Vec<Example> = nests.flatten().take(40).collect();
+    assert_eq!(made(&corpus, 40).unwrap().examples, one);
+}
+
+/// The finished model answers nests whose forms it has never read, under no names and at no sizes.
+#[test]
+fn evaluated_nests_are_left_out_of_the_corpus() {
+    let recipe = recipe();
+    let nests = fresh(&recipe, &[]).unwrap();
+    let form = |problem: &Problem| canonical(&program_of(problem).unwrap());
+    // A nest that the corpus shows by a problem's name is not evaluated.
+    let others = fresh(&recipe, &nests[..1]).unwrap();
+    assert_eq!(others.len(), nests.len());
+    assert_eq!(nests.len(), recipe.evaluate_nests as usize);
+    assert!(others.iter().all(|nest| form(nest) != form(&nests[0])));
+    let config = Config {
+        problems: Vec::new(),
+        ..recipe.nests
+    };
+    let of = |held_out: &[Problem]| {
+        let corpus = Corpus::new(config.clone(), recipe.seed, Vec::new(), held_out).unwrap();
+        made(&corpus, 120).unwrap()
+    };
+    let (free, without) = (of(&[]), of(&nests));
+    assert_eq!((free.held_out, free.examples.len()), (0, 120));
+    assert!(without.held_out > 0, "of {}", without.nests);
+    assert_eq!(without.examples.len(), 120);
+    assert!(without.nests > without.held_out);
 }
 
 /// Tokens of the recipe's programs: names, operators and brackets never share one, so prompt and program fit together.
 #[test]
 fn examples_fit_the_model_and_their_texts_survive_the_tokenizer() {
-    let examples = made(&corpus(60), 60).unwrap();
+    let examples = made(&corpus(60), 60).unwrap().examples;
     let texts: Vec<String> = examples
         .iter()
         .map(|e| format!("{}{}", e.prompt, e.program))

@@ -8,7 +8,8 @@
 The script starts the runs one after the other; run nothing else on the machine. All variants have a seed's runs before the next seed begins, so a
 machine that changes slowly changes for all of them. Arguments after `--` go to `flopsmith train` (or `search`) of every variant. The script adds
 the rows to the output file under the variant's name, keeps the best programs of each run beside this file as best/NAME-SEED.c (of many
-problems as best/NAME-SEED-PROBLEM.c), and prints a table of the whole file and one of the means over seeds with 95 % intervals.
+problems as best/NAME-SEED-PROBLEM.c), and prints a table of the whole file and one of the means over seeds with 95 % intervals. A third table has
+the policy's mean speed after training over that before, for each problem with an interval over seeds, and as the geometric mean over problems.
 """
 import argparse
 import json
@@ -109,6 +110,11 @@ def interval(values):
     return mean, mean - half, mean + half
 
 
+def ratio_interval(values):
+    """The same for ratios: the geometric mean with its interval."""
+    return tuple(None if end is None else math.exp(end) for end in interval([math.log(v) for v in values]))
+
+
 def over_seeds(results):
     """The number of a variant's seeds with a measure, and its mean over them with its interval; of speeds, if none is 0, the geometric mean."""
     found = {}
@@ -118,7 +124,7 @@ def over_seeds(results):
         found[name] = {}
         for what, values in known.items():
             if what in SPEEDS and values and min(values) > 0:
-                found[name][what] = (len(values), *(None if end is None else math.exp(end) for end in interval([math.log(v) for v in values])))
+                found[name][what] = (len(values), *ratio_interval(values))
             elif values:
                 found[name][what] = (len(values), *interval(values))
     return found
@@ -132,10 +138,43 @@ def seeds_table(results):
     for name, row in found.items():
         cells = []
         for what in columns:
-            n, mean, low, high = row.get(what, (0, None, None, None))
-            ends = "" if low is None else f" [{low:.3g}, {high:.3g}]"
-            cells.append(f"{mean:.3g}{ends} ({n})" if n else "")
+            cells.append(cell(*row.get(what, (0, None, None, None))))
         print("| " + " | ".join([name, *cells]) + " |")
+
+
+def cell(n, mean, low, high):
+    ends = "" if low is None else f" [{low:.3g}, {high:.3g}]"
+    return f"{mean:.3g}{ends} ({n})" if n else ""
+
+
+def over_problems(runs):
+    """The policy's mean ratios to the plain reference before and after training, a pair for each seed that evaluated both, by problem."""
+    found = {}
+    for run in runs:
+        for row in run.get("problems") or []:
+            start, end = row.get("start"), row.get("end")
+            if start and end and start["samples"] and end["samples"]:
+                found.setdefault(row["problem"], []).append((start["mean_ratio"], end["mean_ratio"]))
+    return found
+
+
+def problems_table(results):
+    """The gains by problem. A ratio needs correct samples at both times, so a problem without them counts in no mean."""
+    named = {name: over_problems(runs) for name, runs in results.items()}
+    if not any(named.values()):
+        return
+    print("| what | problem | mean ratio to the reference | end over start [95 %] (seeds) |")
+    print("|---|---|---|---|")
+    for name, problems in named.items():
+        gains = []
+        for problem, pairs in problems.items():
+            start, end = (sum(values) / len(values) for values in zip(*pairs))
+            ratios = [after / before for before, after in pairs if before > 0 and after > 0]
+            gain = ratio_interval(ratios) if ratios else (None,) * 3
+            gains += gain[:1] if ratios else ()
+            print(f"| {name} | {problem} | {start:.3g} → {end:.3g} | {cell(len(ratios), *gain)} |")
+        if gains:
+            print(f"| {name} | geometric mean, with its interval over problems | | {cell(len(gains), *ratio_interval(gains))} |")
 
 
 def table(results):
@@ -203,6 +242,8 @@ def main():
     table(results)
     print()
     seeds_table(results)
+    print()
+    problems_table(results)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from learning import interval, keep_best, over_seeds, seeds_table, table, variants  # noqa: E402
+from learning import interval, keep_best, over_seeds, problems_table, seeds_table, table, variants  # noqa: E402
 from rust_style import run as run_all  # noqa: E402
 
 
@@ -95,6 +95,26 @@ def variants_are_told_apart_by_intervals_over_seeds(_folder):
     assert full.startswith("| full |") and "90 [90, 90] (2)" in full and "| 1 (1) |" in plain, (full, plain)
 
 
+def evaluated_problem(name, before, after):
+    of = lambda ratio: evaluated(8, 5.0) | {"mean_ratio": ratio}
+    return {"problem": name, "start": of(before), "end": of(after), "best": None}
+
+
+def the_end_over_the_start_is_shown_by_problem_and_over_all(_folder):
+    seeds = [{"problems": [evaluated_problem("dgemm", 0.5, 1.0), evaluated_problem("dot", 2.0, 2.0), evaluated_problem("axpy", 0.0, 1.0)]},
+             {"problems": [evaluated_problem("dgemm", 0.5, 4.0), evaluated_problem("dot", 1.0, 1.0), {"problem": "dsyrk", "start": None, "end": None}]}]
+    results = {"suite": seeds, "search": [{"problems": []}], "one": [{"problems": [evaluated_problem("dgemm", 1.0, 3.0)]}]}
+    dgemm, dot, axpy, mean, one, mean_of_one = shown(problems_table, results)
+    # 2 and 8 times as fast: exp(ln 4 ± 12.706 · ln 2).
+    assert dgemm == "| suite | dgemm | 0.5 → 2.5 | 4 [0.000599, 2.67e+04] (2) |", dgemm
+    assert dot == "| suite | dot | 1.5 → 1.5 | 1 [1, 1] (2) |", dot
+    # No correct program before training: no ratio, and none in the mean over the two other problems.
+    assert axpy == "| suite | axpy | 0 → 1 |  |", axpy
+    assert mean == "| suite | geometric mean, with its interval over problems | | 2 [0.000299, 1.34e+04] (2) |", mean
+    assert one == "| one | dgemm | 1 → 3 | 3 (1) |" and mean_of_one.endswith("| 3 (1) |"), (one, mean_of_one)
+    assert shown(problems_table, {"search": [{"problems": []}, {}]}) == []
+
+
 def a_variant_is_a_name_with_settings(_folder):
     named = Namespace(name="full", variant=[["full"], ["no SQD", "sqd.enabled=false", "learner.sharpen=1"]])
     assert variants(named) == {"full": [], "no SQD": ["--set", "sqd.enabled=false", "--set", "learner.sharpen=1"]}
@@ -105,4 +125,4 @@ if __name__ == "__main__":
     sys.exit(run_all("learning", (the_winner_is_kept_beside_the_numbers, a_later_run_of_the_same_name_and_seed_leaves_the_earlier_program,
                                   a_run_without_a_verified_program_keeps_nothing, a_search_has_no_policy_to_show,
                                   a_run_over_many_problems_has_ratios_and_keeps_each_winner, variants_are_told_apart_by_intervals_over_seeds,
-                                  a_variant_is_a_name_with_settings)))
+                                  the_end_over_the_start_is_shown_by_problem_and_over_all, a_variant_is_a_name_with_settings)))

@@ -280,8 +280,11 @@ impl Host {
             Some(name) => self.bus.publish_instead(&subject, &outcome, name).await?,
             None => self.bus.publish(&subject, &outcome).await?,
         }
-        self.metrics
-            .decided(&outcome.verdict, outcome.stage_seconds);
+        // A request is no program, and counts in no rate.
+        if outcome.request.is_none() {
+            self.metrics
+                .decided(&outcome.verdict, outcome.stage_seconds);
+        }
         if let Some(key) = decided.key {
             self.outcome_cache.note(key, &outcome, decided.object).await;
         }

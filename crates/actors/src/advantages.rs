@@ -76,6 +76,8 @@ pub struct Rewards {
     shared: Vec<(Option<f64>, f64)>,
     /// True for each sample that is verified and measured.
     measured: Vec<bool>,
+    /// True for each sample that makes a request in place of writing a program.
+    asked: Vec<bool>,
 }
 
 impl Rewards {
@@ -86,7 +88,8 @@ impl Rewards {
         peaks: &Peaks,
         best: impl Fn(&Outcome) -> Option<f64>,
     ) -> Self {
-        let (mut raw, mut own, mut measured) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut raw, mut own) = (Vec::new(), Vec::new());
+        let (mut measured, mut asked) = (Vec::new(), Vec::new());
         // The prompt and the program, its reward in its group, and the standard error of the reward.
         let mut shared = Vec::new();
         for outcome in samples {
@@ -106,6 +109,7 @@ impl Rewards {
             own.push(in_group);
             shared.push((key, in_group, error));
             measured.push(outcome.verdict.measurement().is_some());
+            asked.push(outcome.request.is_some());
         }
         sharing::share(&mut shared, settings.advantage.sharing);
         let shared = shared.into_iter().map(|(_, reward, error)| (reward, error));
@@ -114,16 +118,17 @@ impl Rewards {
             own,
             shared: shared.collect(),
             measured,
+            asked,
         }
     }
 
     /// The same with the returns of the turns in place of their rewards.
     fn returned(self, conversations: &[Vec<usize>], turns: &Turns) -> Self {
         let own: Vec<(Option<f64>, f64)> = self.own.iter().map(|reward| (*reward, 0.0)).collect();
-        let own = returns(conversations, turns, &own);
+        let own = returns(conversations, turns, &own, &self.asked);
         Self {
             own: own.into_iter().map(|(reward, _)| reward).collect(),
-            shared: returns(conversations, turns, &self.shared),
+            shared: returns(conversations, turns, &self.shared, &self.asked),
             ..self
         }
     }
@@ -188,7 +193,8 @@ pub fn with_advantages(
     let best = |outcome: &Outcome| bests.get(&outcome.candidate);
     let rewards = Rewards::of(outcomes(), settings, &peaks, best);
     for (outcome, (reward, _)) in outcomes().zip(&rewards.raw) {
-        if reward.is_none() && !outcome.candidate.exploration {
+        let is_asked = outcome.request.is_some();
+        if reward.is_none() && !is_asked && !outcome.candidate.exploration {
             metrics.dropped += 1;
         }
     }

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
-    ArtifactRef, CandidateId, Measurement, Outcome, PolicyVersion, ProblemId, RawAnswer, Task,
+    ArtifactRef, CandidateId, Measurement, Outcome, PolicyVersion, ProblemId, RawAnswer, Request,
+    Task,
 };
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
@@ -27,8 +28,10 @@ pub struct Sampled {
 pub struct Answer {
     /// The program; empty when none was found in the answer.
     pub source: String,
-    /// The answer as it was written, where no program was found in it.
+    /// The answer as it was written, where no program was found in it, and no request.
     pub raw: Option<RawAnswer>,
+    /// The request that it makes in place of writing a program.
+    pub request: Option<Request>,
     /// The tokens, where a language model wrote it.
     pub sampled: Option<Sampled>,
     /// The program of the run that the source made it of, where that is known.
@@ -41,6 +44,7 @@ impl Answer {
         Self {
             source,
             raw: None,
+            request: None,
             sampled: None,
             parent,
         }

@@ -10,8 +10,8 @@ use flopsmith_coordination::circuit_breaker::CircuitBreaker;
 use flopsmith_coordination::delivery::{ACK_WAIT, ATTEMPTS};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    ArtifactRef, CandidateId, CandidateRef, Digest, MachineClass, Message, NodeId, Outcome,
-    TechniqueSet, Verdict, subjects,
+    ArtifactRef, CandidateId, CandidateRef, Digest, Failure, MachineClass, Message, NodeId,
+    Outcome, Request, TechniqueSet, UnknownCause, Verdict, subjects,
 };
 use flopsmith_store::Store;
 
@@ -228,6 +228,34 @@ impl Host {
         decided: Decided<'_>,
         instead: Option<&str>,
     ) -> Result<(), Error> {
+        self.publish(decided, None, instead).await
+    }
+
+    /// Publishes the outcome of an answer that makes a request in place of writing a program.
+    pub(crate) async fn publish_asked(
+        &self,
+        candidate: &CandidateRef,
+        request: Request,
+    ) -> Result<(), Error> {
+        let decided = Decided {
+            candidate,
+            source: "",
+            techniques: None,
+            vector_bits: None,
+            verdict: Failure::unknown(UnknownCause::Asked, request.to_string()).into(),
+            stage_seconds: [0.0; 3],
+            object: None,
+            key: None,
+        };
+        self.publish(decided, Some(request), None).await
+    }
+
+    async fn publish(
+        &self,
+        decided: Decided<'_>,
+        request: Option<Request>,
+        instead: Option<&str>,
+    ) -> Result<(), Error> {
         let span = tracing::Span::current();
         span.record("verdict", decided.verdict.kind());
         if let Some(techniques) = decided.techniques {
@@ -239,6 +267,7 @@ impl Host {
             techniques: decided.techniques,
             vector_bits: decided.vector_bits,
             verdict: decided.verdict,
+            request,
             stage_seconds: decided.stage_seconds,
             node: self.node.clone(),
             // The outcome may enter only the cells of the machine class that the candidate was meant for, whichever
@@ -251,8 +280,11 @@ impl Host {
             Some(name) => self.bus.publish_instead(&subject, &outcome, name).await?,
             None => self.bus.publish(&subject, &outcome).await?,
         }
-        self.metrics
-            .decided(&outcome.verdict, outcome.stage_seconds);
+        // A request is no program, and counts in no rate.
+        if outcome.request.is_none() {
+            self.metrics
+                .decided(&outcome.verdict, outcome.stage_seconds);
+        }
         if let Some(key) = decided.key {
             self.outcome_cache.note(key, &outcome, decided.object).await;
         }

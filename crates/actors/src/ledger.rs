@@ -2,7 +2,7 @@
 
 use flopsmith_coordination::ledger::{self, Samples};
 use flopsmith_coordination::steps::Steps;
-use flopsmith_protocol::{CandidateId, CandidateRef, Digest, GroupId, Outcome, Purpose, Rollout};
+use flopsmith_protocol::{CandidateId, CandidateRef, GroupId, Outcome, Purpose, Rollout};
 
 /// The outcomes and rollouts of training samples.
 pub struct Messages;
@@ -33,13 +33,14 @@ impl Samples for Messages {
         outcome.candidate.group.clone()
     }
 
-    /// True if a policy wrote the sample and the outcome says something about it.
+    /// True if a policy wrote the sample and the outcome says something about it, or later turns of its conversation do.
     fn teaches(outcome: &Outcome) -> bool {
-        outcome.candidate.policy.is_some() && outcome.verdict.counts()
+        let says = outcome.verdict.counts() || outcome.request.is_some();
+        outcome.candidate.policy.is_some() && says
     }
 
     fn belongs(rollout: &Rollout, outcome: &Outcome) -> bool {
-        rollout.source == Digest::of(outcome.source.as_bytes())
+        rollout.source == outcome.answer_digest()
     }
 }
 
@@ -57,8 +58,8 @@ pub(crate) fn note(steps: &mut Steps<CandidateId>, candidate: &CandidateRef) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flopsmith_protocol::InfrastructureCause;
-    use flopsmith_test_support::{candidate, infrastructure, outcome, rollout, wrong};
+    use flopsmith_protocol::{Digest, InfrastructureCause, Request};
+    use flopsmith_test_support::{asked, candidate, infrastructure, outcome, rollout, wrong};
     use proptest::prelude::*;
 
     #[derive(Debug, Clone)]
@@ -169,6 +170,23 @@ mod tests {
         }
         assert_eq!(ledger.complete(), None);
         assert!(ledger.is_empty());
+    }
+
+    #[test]
+    fn a_request_is_learnt_from_with_its_own_tokens_alone() {
+        let read = |document: &str| {
+            let document = document.to_owned();
+            asked(candidate(1, 0, 0), Request::Read { document })
+        };
+        let known = read("gemm.md");
+        assert!(Messages::teaches(&known));
+        assert!(Messages::belongs(&rollout(&known), &known));
+        // A generator that died may have answered its task once more with another request, or with no program.
+        let mut nothing = outcome(candidate(1, 0, 0), wrong());
+        nothing.source.clear();
+        for other in [read("tiles.md"), nothing] {
+            assert!(!Messages::belongs(&rollout(&other), &known));
+        }
     }
 
     proptest! {

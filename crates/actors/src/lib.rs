@@ -20,6 +20,7 @@ pub mod batches;
 pub mod best_answers;
 mod course;
 mod dead;
+mod documents;
 mod error;
 pub mod evaluation;
 mod gpus;

@@ -54,20 +54,31 @@ pub(crate) fn by_turn(groups: &Groups, conversations: &[Vec<usize>]) -> Vec<Vec<
     compared.into_values().collect()
 }
 
-/// The returns of a step's samples ([`flopsmith_reward::turns`]) with their standard errors, from the rewards with theirs.
+/// The returns of a step's samples ([`flopsmith_reward::turns`]) with their standard errors, from the rewards with theirs. The
+/// samples that are `asked` made a request. Such a turn has no reward of its own and takes a turn: its return is what later turns
+/// earn, and it has none if no later turn has a reward.
 pub(crate) fn returns(
     conversations: &[Vec<usize>],
     turns: &Turns,
     rewards: &[(Option<f64>, f64)],
+    asked: &[bool],
 ) -> Vec<(Option<f64>, f64)> {
     let mut found = rewards.to_vec();
     for places in conversations {
         let (rewards, errors): (Vec<Option<f64>>, Vec<f64>) =
             places.iter().map(|at| rewards[*at]).unzip();
+        let last = rewards.iter().rposition(Option::is_some).unwrap_or(0);
+        let turn_by_turn = (0..).zip(places.iter().zip(&rewards));
+        let counted: Vec<Option<f64>> = turn_by_turn
+            .map(|(turn, (at, reward))| match asked[*at] && turn < last {
+                true => Some(0.0),
+                false => *reward,
+            })
+            .collect();
         let of_turns: Vec<(Option<f64>, f64)> = match turns.returns {
             Returns::Discounted => {
-                let errors = discounted_se(&rewards, &errors, turns.discount);
-                discounted(&rewards, turns.discount)
+                let errors = discounted_se(&counted, &errors, turns.discount);
+                discounted(&counted, turns.discount)
                     .into_iter()
                     .zip(errors)
                     .collect()
@@ -76,7 +87,7 @@ pub(crate) fn returns(
                 let whole = first_and_best(&rewards, turns.first);
                 let error = first_and_best_se(&rewards, &errors, turns.first);
                 let of_turn = |reward: &Option<f64>| (reward.and(whole), error);
-                rewards.iter().map(of_turn).collect()
+                counted.iter().map(of_turn).collect()
             }
         };
         for (at, of_turn) in places.iter().zip(of_turns) {
@@ -141,6 +152,34 @@ mod tests {
         prop::collection::vec((prop::option::weighted(0.8, -1.0..5.0), 0.0..1.0), 64)
     }
 
+    #[test]
+    fn a_request_earns_what_later_turns_earn_and_takes_a_turn() {
+        // Turns 0 and 2 make requests, and no later turn of the second conversation has a reward.
+        let conversations = [vec![0, 1, 2, 3], vec![4, 5]];
+        let mut rewards = [(None, 0.0); 6];
+        (rewards[1], rewards[3], rewards[4]) =
+            ((Some(-1.0), 0.1), (Some(8.0), 0.2), (Some(2.0), 0.0));
+        let asked = [true, false, true, false, false, true];
+        let mut settings = Turns {
+            discount: 0.5,
+            first: 0.75,
+            ..Turns::default()
+        };
+        let scores = |settings: &Turns| -> Vec<Option<f64>> {
+            let found = returns(&conversations, settings, &rewards, &asked);
+            found.into_iter().map(|(score, _)| score).collect()
+        };
+        let wanted = [0.5, 1.0, 4.0, 8.0, 2.0].map(Some);
+        assert_eq!(scores(&settings), [&wanted[..], &[None]].concat());
+        let (_, error) = returns(&conversations, &settings, &rewards, &asked)[2];
+        assert!((error - 0.1).abs() < 1e-12, "{error}");
+        settings.returns = Returns::FirstAndBest;
+        // The first turn with a reward is the first program.
+        let whole = Some(0.75 * -1.0 + 0.25 * 8.0);
+        let wanted = [whole, whole, whole, whole, Some(2.0), None];
+        assert_eq!(scores(&settings), wanted);
+    }
+
     proptest! {
         #[test]
         fn each_turn_has_the_return_of_its_own_conversation(
@@ -152,9 +191,10 @@ mod tests {
             let rewards: &[(Option<f64>, f64)] = &all[..said.len()];
             let conversations = conversations(&groups, 4);
             let mut settings = Turns { discount, ..Turns::default() };
-            let found = returns(&conversations, &settings, rewards);
+            let asked = vec![false; rewards.len()];
+            let found = returns(&conversations, &settings, rewards, &asked);
             settings.returns = Returns::FirstAndBest;
-            let whole = returns(&conversations, &settings, rewards);
+            let whole = returns(&conversations, &settings, rewards, &asked);
             for (at, (group, number, turn)) in said.iter().enumerate() {
                 // The turns of this conversation with a reward, by brute force.
                 let own: Vec<(usize, f64)> = said

@@ -80,16 +80,19 @@ impl Rounds<'_> {
 }
 
 /// True if another answer may follow this one: there is a program, and a result to tell. An agent is also told why its answer has
-/// no program.
+/// no program, and the result of a request.
 pub fn goes_on(outcome: &Outcome, prompt: TurnPrompt) -> bool {
     let is_told = !outcome.source.is_empty() || prompt == TurnPrompt::Agent;
-    outcome.verdict.counts() && is_told && !outcome.candidate.exploration
+    let has_result = outcome.verdict.counts() || outcome.request.is_some();
+    has_result && is_told && !outcome.candidate.exploration
 }
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_protocol::{CandidateRef, InfrastructureCause, Verdict};
-    use flopsmith_test_support::{candidate, infrastructure, measured, outcome, task, wrong};
+    use flopsmith_protocol::{CandidateRef, InfrastructureCause, Request, Verdict};
+    use flopsmith_test_support::{
+        asked, candidate, infrastructure, measured, outcome, task, wrong,
+    };
 
     use super::*;
 
@@ -205,6 +208,11 @@ mod tests {
         assert_eq!(of(&settings, &outcomes), second);
         settings.turns.prompt = TurnPrompt::Agent;
         assert_eq!(of(&settings, &outcomes).tasks, 5);
+        // A request has no verdict that counts, and a result all the same.
+        let mut asking = outcomes.clone();
+        let document = "gemm.md".to_owned();
+        asking[1] = asked(asking[1].candidate.clone(), Request::Read { document });
+        assert_eq!(of(&settings, &asking).tasks, 5);
         settings.turns.prompt = TurnPrompt::Brief;
         let single = |number: u32, tasks: u32, verdict: Verdict| {
             let mut outcome = group(number, tasks, [verdict, wrong()]).remove(0);

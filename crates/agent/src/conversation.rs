@@ -4,16 +4,16 @@
 //! change the program that is shown, or a request: to find earlier programs, to read a document, to explain a build, to count
 //! what calls cost, or to profile a call. The caller evaluates programs and says the [results](crate::results).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt::Write;
-use std::sync::Arc;
 
 use flopsmith_problem::Language;
 use flopsmith_problem::prompt::{self, Style};
-use flopsmith_protocol::{Technique, TechniqueSet};
+use flopsmith_protocol::{Question, Request, Technique, TechniqueSet};
 
 use crate::edit;
-use crate::results::{SHOWN, cut, fenced};
+use crate::question::{shows, word};
+use crate::results::{NO_DOCUMENT, SHOWN, cut, fenced};
 
 /// Begins the line of an answer that asks for earlier programs.
 const FIND: &str = "FIND ";
@@ -38,15 +38,8 @@ pub struct Shown {
 pub enum Wanted {
     /// To evaluate this program.
     Program(String),
-    /// To show earlier programs with these techniques and this text.
-    Find {
-        /// The techniques that they have.
-        techniques: TechniqueSet,
-        /// A text in them; may be empty.
-        text: String,
-    },
-    /// To show a document, whose beginning this is.
-    Read(String),
+    /// To show earlier programs or a document.
+    Request(Request),
     /// To show how a program was built, or what its calls cost.
     Explain {
         /// The question about it.
@@ -57,90 +50,14 @@ pub enum Wanted {
     },
 }
 
-/// A question about a program: its build, or its calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Question {
-    /// The compiler's remarks about vectors.
-    Remarks,
-    /// The assembly of the hot loop.
-    Assembly,
-    /// The throughput of the hot loop by a model of the processor.
-    Throughput,
-    /// The hardware counters of its calls.
-    Counters,
-    /// The operators in which a call spends its time.
-    Profile,
-}
-
-impl Question {
-    /// All questions.
-    pub const ALL: [Self; 5] = [
-        Self::Remarks,
-        Self::Assembly,
-        Self::Throughput,
-        Self::Counters,
-        Self::Profile,
-    ];
-
-    /// True if the program runs for the answer, so nothing may be timed meanwhile.
-    pub fn runs(self) -> bool {
-        matches!(self, Self::Counters | Self::Profile)
-    }
-
-    /// True if only a program that was measured has an answer. A profile is taken in the jail in which programs are verified, and
-    /// programs that only a GPU can time have one, too.
-    pub fn is_of_measured(self) -> bool {
-        self == Self::Counters
-    }
-
-    /// True if it is about the program that was evaluated last where it names none, and not about the one that is shown.
-    pub fn is_about_last(self) -> bool {
-        self == Self::Profile
-    }
-
-    /// Begins the line of an answer that asks it.
-    fn word(self) -> &'static str {
-        match self {
-            Self::Remarks => "REMARKS",
-            Self::Assembly => "ASSEMBLY",
-            Self::Throughput => "THROUGHPUT",
-            Self::Counters => "COUNTERS",
-            Self::Profile => "PROFILE",
-        }
-    }
-
-    /// The answer in words of a prompt.
-    fn shows(self) -> &'static str {
-        match self {
-            Self::Remarks => "the compiler's remarks about vectors",
-            Self::Assembly => "the assembly of the hot loop",
-            Self::Throughput => "a static analysis of that loop",
-            Self::Counters => {
-                "hardware counters (cycles, instructions, misses of caches and branches) of calls of a program that was measured"
-            }
-            Self::Profile => "the operators in which a call spends its time",
-        }
-    }
-
-    /// The title of its answer.
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::Remarks => "The compiler's remarks about vectors",
-            Self::Assembly => "The assembly of the hot loop",
-            Self::Throughput => "A static analysis of the hot loop",
-            Self::Counters => "The hardware counters of its calls",
-            Self::Profile => "The operators of a call",
-        }
-    }
-}
-
 /// A conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversation {
     head: String,
     language: Language,
     current: Option<Shown>,
-    documents: Arc<BTreeMap<String, String>>,
+    /// The names of the documents that are shown on request.
+    documents: Vec<String>,
     /// The questions about programs that have answers.
     explains: Vec<Question>,
     /// The techniques by which earlier programs are found; none where no programs are found.
@@ -149,22 +66,23 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// A conversation that begins with the task in words and a program to improve, if there is one. Documents are by name.
-    pub fn new(
-        head: String,
-        language: Language,
-        current: Option<Shown>,
-        documents: Arc<BTreeMap<String, String>>,
-    ) -> Self {
+    /// A conversation that begins with the task in words and a program to improve, if there is one.
+    pub fn new(head: String, language: Language, current: Option<Shown>) -> Self {
         Self {
             head,
             language,
             current,
-            documents,
+            documents: Vec::new(),
             explains: Vec::new(),
             finds: None,
             exchanges: VecDeque::new(),
         }
+    }
+
+    /// The same conversation, in which documents of these names are shown on request.
+    #[must_use]
+    pub fn reading(self, documents: Vec<String>) -> Self {
+        Self { documents, ..self }
     }
 
     /// The same conversation, in which these questions about programs have answers.
@@ -219,18 +137,23 @@ impl Conversation {
         }
         if let Some(techniques) = self.finds {
             let names: Vec<&str> = techniques.iter().map(Technique::name).collect();
-            let _ = writeln!(
-                text,
-                "- a line `FIND words`, which shows earlier programs of this search with the techniques among the words ({}) and with the rest of the words as a text.",
-                names.join(", ")
-            );
+            let _ = match names.is_empty() {
+                true => writeln!(
+                    text,
+                    "- a line `FIND text`, which shows earlier programs of this run with this text."
+                ),
+                false => writeln!(
+                    text,
+                    "- a line `FIND words`, which shows earlier programs of this run with the techniques among the words ({}) and with the rest of the words as a text.",
+                    names.join(", ")
+                ),
+            };
         }
         if !self.documents.is_empty() {
-            let names: Vec<&str> = self.documents.keys().map(String::as_str).collect();
             let _ = writeln!(
                 text,
                 "- a line `READ name`, which shows a document: {}.",
-                names.join(", ")
+                self.documents.join(", ")
             );
         }
         for (is_about_last, of) in [(false, SHOWN_ONE), (true, LAST_ONE)] {
@@ -240,14 +163,14 @@ impl Conversation {
             let Some(first) = asked.first() else {
                 continue;
             };
-            let lines = asked.iter().map(|asked| format!("`{}`", asked.word()));
-            let answers = asked.iter().map(|asked| asked.shows().to_owned());
+            let lines = asked.iter().map(|asked| format!("`{}`", word(*asked)));
+            let answers = asked.iter().map(|asked| shows(*asked).to_owned());
             let _ = writeln!(
                 text,
                 "- a line {}, which shows {}, for {of}, or with a name as in `{} NAME` for that earlier program.",
                 listed(lines.collect(), " or "),
                 listed(answers.collect(), ", or "),
-                first.word()
+                word(*first)
             );
         }
         text
@@ -276,13 +199,13 @@ impl Conversation {
             lines.find_map(|line| line.trim().strip_prefix(word))
         };
         if let Some(name) = last(READ).filter(|_| !self.documents.is_empty()) {
-            let document = self.documents.get(name.trim());
-            return document.map(|text| Wanted::Read(cut(text, SHOWN))).ok_or_else(|| {
-                "there is no document of this name; `READ` one that is listed, or write a program".to_owned()
-            });
+            let mut documents = self.documents.iter();
+            let document = documents.find(|known| *known == name.trim()).cloned();
+            let request = document.map(|document| Wanted::Request(Request::Read { document }));
+            return request.ok_or_else(|| NO_DOCUMENT.to_owned());
         }
         let asked = |question: &Question| {
-            let rest = last(question.word())?;
+            let rest = last(word(*question))?;
             // A longer word is another one.
             let is_whole = rest.is_empty() || rest.starts_with(char::is_whitespace);
             let name = rest.split_whitespace().next();
@@ -311,10 +234,10 @@ impl Conversation {
                 _ => text.push(word),
             }
         }
-        Ok(Wanted::Find {
+        Ok(Wanted::Request(Request::Find {
             techniques,
             text: text.join(" "),
-        })
+        }))
     }
 
     /// The program that is shown now.
@@ -375,13 +298,15 @@ fn speed(gflops: Option<f64>) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use std::collections::BTreeMap;
+
     use flopsmith_protocol::{CandidateFault, Verdict};
     use flopsmith_test_support::{first, measured};
 
     use super::*;
     use crate::population::Known;
     use crate::results::tests::roofless;
-    use crate::results::{evaluated, found};
+    use crate::results::{Found, document, evaluated, found};
 
     const PROGRAM: &str = "int a;\nint b;\n";
 
@@ -390,9 +315,8 @@ mod tests {
             source: PROGRAM.into(),
             gflops: Some(2.0),
         };
-        let documents = BTreeMap::from([("gemm.md".to_owned(), "Pack the panels.".to_owned())]);
-        let documents = Arc::new(documents);
-        Conversation::new("Write f.".into(), Language::C, Some(shown), documents)
+        Conversation::new("Write f.".into(), Language::C, Some(shown))
+            .reading(vec!["gemm.md".to_owned()])
             .finding(TechniqueSet::general())
     }
 
@@ -405,16 +329,18 @@ mod tests {
         assert_eq!(talk.read(change), program("int a;\nint c;\n"));
         let both = format!("```c\nint d;\n```\n{change}");
         assert_eq!(talk.read(&both), program("int a;\nint c;\n"));
-        let wanted = Wanted::Find {
+        let wanted = Wanted::Request(Request::Find {
             techniques: "simd+unroll".parse().unwrap(),
             text: "fma (".into(),
-        };
+        });
         assert_eq!(
             talk.read("Let me look.\n FIND simd fma ( unroll\n"),
             Ok(wanted)
         );
-        let document = Wanted::Read("Pack the panels.".into());
-        assert_eq!(talk.read("READ gemm.md\n"), Ok(document));
+        let document = Request::Read {
+            document: "gemm.md".into(),
+        };
+        assert_eq!(talk.read("READ gemm.md\n"), Ok(Wanted::Request(document)));
         for (answer, words) in [
             ("READ ../gemm.md", "no document of this name"),
             ("I do not know.", "has no program"),
@@ -427,7 +353,7 @@ mod tests {
             let error = talk.read(answer).unwrap_err();
             assert!(error.contains(words), "{answer}: {error}");
         }
-        let alone = Conversation::new("Write f.".into(), Language::C, None, Arc::default());
+        let alone = Conversation::new("Write f.".into(), Language::C, None);
         assert!(alone.read(change).unwrap_err().contains("a whole program"));
         let error = alone.read("READ gemm.md").unwrap_err();
         assert!(error.contains("has no program"), "{error}");
@@ -461,16 +387,27 @@ mod tests {
         let offered = "with the techniques among the words (unroll, dot) and with";
         assert!(prompt.contains(offered), "{prompt}");
         let wanted = |techniques: &str, text: &str| {
-            Ok(Wanted::Find {
+            Ok(Wanted::Request(Request::Find {
                 techniques: techniques.parse().unwrap(),
                 text: text.to_owned(),
-            })
+            }))
         };
         assert_eq!(talk.read("FIND dot packing\n"), wanted("dot", "packing"));
         // No kernel has the technique `dot`, and the text may be the name of a function.
         let of_kernels = conversation();
         let found = of_kernels.read("FIND dot packing\n");
         assert_eq!(found, wanted("packing", "dot"));
+        // The line of a request is read as that request.
+        let line = "FIND packing dot";
+        let Ok(Wanted::Request(request)) = of_kernels.read(line) else {
+            unreachable!("it is a request")
+        };
+        assert_eq!(request.to_string(), line);
+        // Where the earlier programs have no techniques, a text finds them.
+        let plain = conversation().finding(TechniqueSet::EMPTY);
+        let prompt = plain.prompt(1);
+        assert!(prompt.contains("`FIND text`, which shows"), "{prompt}");
+        assert_eq!(plain.read("FIND packing\n"), wanted("none", "packing"));
     }
 
     #[test]
@@ -498,9 +435,6 @@ mod tests {
         assert_eq!(talk.read("THROUGHPUT"), throughput);
         let counters = wanted(Question::Counters, Some("r-s0-g0-c1"));
         assert_eq!(talk.read("COUNTERS r-s0-g0-c1\n"), counters);
-        let asked_to_run = Question::ALL.into_iter().filter(|question| question.runs());
-        let run: Vec<Question> = asked_to_run.collect();
-        assert_eq!(run, [Question::Counters, Question::Profile]);
         // One without an answer here is read all the same, so that its writer is told which ones have one.
         let profile = wanted(Question::Profile, None);
         assert_eq!(talk.read("PROFILE"), profile);
@@ -516,10 +450,6 @@ mod tests {
         let offered = "- a line `PROFILE`, which shows the operators in which a call spends its time, for the program of this conversation that was evaluated last, or with a name as in `PROFILE NAME` for that earlier program.\n";
         assert!(prompt.ends_with(offered), "{prompt}");
         assert!(!prompt.contains("COUNTERS"), "{prompt}");
-        let about_last = Question::ALL.into_iter().filter(|q| q.is_about_last());
-        let of_measured = Question::ALL.into_iter().filter(|q| q.is_of_measured());
-        assert_eq!(about_last.collect::<Vec<_>>(), [Question::Profile]);
-        assert_eq!(of_measured.collect::<Vec<_>>(), [Question::Counters]);
     }
 
     #[test]
@@ -575,7 +505,7 @@ mod tests {
             source: source.into(),
             gflops: None,
         };
-        let talk = Conversation::new("Write f.".into(), Language::C, Some(shown), Arc::default());
+        let talk = Conversation::new("Write f.".into(), Language::C, Some(shown));
         let block = format!("`````c\n{source}`````\n");
         assert!(talk.prompt(1).contains(&block), "{}", talk.prompt(1));
         let outcome = first(0, source, "simd", measured(2.0));
@@ -584,7 +514,8 @@ mod tests {
             island: 0,
             confirmed: None,
         };
-        assert!(found(&[&known], Language::C, &roofless()).contains(&block));
+        let shown = Found::known(&known, &roofless());
+        assert!(found(&[shown], Language::C).contains(&block));
         let wrong = Verdict::Rejected {
             fault: CandidateFault::WrongResult,
             detail: "```\n## Its result\n\nIt is right.".into(),
@@ -602,11 +533,8 @@ mod tests {
     fn a_document_that_is_cut_says_how_much_is_left_out() {
         let long = "x".repeat(3 * SHOWN);
         let documents = BTreeMap::from([("long.md".to_owned(), long)]);
-        let mut talk = Conversation::new("Write f.".into(), Language::C, None, Arc::new(documents));
-        let Wanted::Read(document) = talk.read("READ long.md").unwrap() else {
-            unreachable!("it is a request to read")
-        };
-        talk.note("READ long.md", &document);
+        let mut talk = Conversation::new("Write f.".into(), Language::C, None);
+        talk.note("READ long.md", &document(&documents, "long.md"));
         let note = format!("\n[{} bytes left out]\n", 2 * SHOWN);
         let prompt = talk.prompt(1);
         assert!(prompt.contains(&note));
@@ -626,7 +554,8 @@ mod tests {
             fault: CandidateFault::WrongResult,
             detail: "x".repeat(SHOWN),
         };
-        let text = found(&[&known, &refused, &refused], Language::C, &roofless());
+        let shown = [&known, &refused, &refused].map(|known| Found::known(known, &roofless()));
+        let text = found(&shown, Language::C);
         let mut talk = conversation();
         talk.note("FIND simd", &text);
         assert!(talk.prompt(1).contains(text.trim()));

@@ -23,6 +23,7 @@ pub mod difference;
 pub mod edit;
 pub mod numbers;
 mod population;
+mod question;
 pub mod results;
 
 pub use population::{Known, Parent, Population, Rules};

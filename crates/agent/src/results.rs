@@ -1,17 +1,24 @@
 //! Results in words, for the prompts of a conversation.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use flopsmith_archive::Elite;
 use flopsmith_problem::Language;
-use flopsmith_protocol::{Measurement, Verdict};
+use flopsmith_protocol::{CandidateId, Measurement, Question, TechniqueSet, Verdict};
 
-use crate::conversation::Question;
 use crate::population::Known;
+use crate::question::title;
 
 /// Most bytes of an answer or a document that a prompt shows.
 pub(crate) const SHOWN: usize = 12 * 1024;
 /// The same for diagnostics and differences.
 const DETAIL: usize = 3 * 1024;
+/// Programs that a request to find some shows at most.
+pub const FOUND: usize = 3;
+/// The result of a request to read a document that is not there.
+pub(crate) const NO_DOCUMENT: &str =
+    "there is no document of this name; `READ` one that is listed, or write a program";
 
 /// The roof of a problem at one of its workloads, by the roofline model.
 #[derive(Debug, Clone, PartialEq)]
@@ -129,38 +136,81 @@ pub fn explained(question: Question, said: &str) -> String {
     let said = cut(&plain(&said.replace('\t', " ")), SHOWN);
     format!(
         "{}, as text of tools and of the program, which asks for nothing:\n{}",
-        question.title(),
+        title(question),
         fenced(&said, "")
     )
 }
 
+/// A program that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found<'a> {
+    /// The candidate that wrote it.
+    pub candidate: &'a CandidateId,
+    /// The techniques that were detected in it.
+    pub techniques: TechniqueSet,
+    /// Its text.
+    pub source: &'a str,
+    /// Its result in words.
+    pub result: String,
+}
+
+impl<'a> Found<'a> {
+    /// A program of a population.
+    pub fn known(known: &'a Known, scale: &Scale) -> Self {
+        Self {
+            candidate: &known.outcome.candidate.id,
+            techniques: known.outcome.techniques.unwrap_or_default(),
+            source: &known.outcome.source,
+            result: known_words(known, scale),
+        }
+    }
+
+    /// An elite of a cell.
+    pub fn elite(techniques: TechniqueSet, elite: &'a Elite) -> Self {
+        Self {
+            candidate: &elite.candidate,
+            techniques,
+            source: &elite.source,
+            result: confirmed_words(elite.gflops),
+        }
+    }
+}
+
 /// Programs that were found, with their results.
-pub fn found(programs: &[&Known], language: Language, scale: &Scale) -> String {
+pub fn found(programs: &[Found<'_>], language: Language) -> String {
     if programs.is_empty() {
         return "No earlier program has these techniques and this text.".to_owned();
     }
     let mut text = String::new();
-    for known in programs {
-        let techniques = known.outcome.techniques.unwrap_or_default();
-        let source = cut(known.outcome.source.trim_end(), SHOWN / 3);
+    for program in programs {
+        let source = cut(program.source.trim_end(), SHOWN / 3);
         let _ = write!(
             text,
-            "Program `{}` with {techniques}. {}\n\n{}\n\n",
-            known.outcome.candidate.id,
-            known_words(known, scale),
+            "Program `{}` with {}. {}\n\n{}\n\n",
+            program.candidate,
+            program.techniques,
+            program.result,
             fenced(&source, language.fence())
         );
     }
     text
 }
 
+/// The beginning of the document of this name.
+pub fn document(documents: &BTreeMap<String, String>, name: &str) -> String {
+    let document = documents.get(name);
+    document.map_or_else(|| NO_DOCUMENT.to_owned(), |text| cut(text, SHOWN))
+}
+
 fn known_words(known: &Known, scale: &Scale) -> String {
     match known.confirmed {
-        Some(gflops) => {
-            format!("It is right and reaches {gflops:.3} GFLOPS, by a second measurement.")
-        }
+        Some(gflops) => confirmed_words(gflops),
         None => verdict_words(&known.outcome.verdict, scale),
     }
+}
+
+fn confirmed_words(gflops: f64) -> String {
+    format!("It is right and reaches {gflops:.3} GFLOPS, by a second measurement.")
 }
 
 /// A text as a block of this name. Its fence is longer than each row of backticks in the text, so no line of a program ends
@@ -188,6 +238,7 @@ pub fn cut(text: &str, most: usize) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 pub(crate) mod tests {
     use flopsmith_test_support::{Measured, first, measured};
 
@@ -284,14 +335,24 @@ pub(crate) mod tests {
             confirmed: None,
         };
         let scale = roofless();
-        let text = found(&[&known], Language::C, &scale);
+        let text = found(&[Found::known(&known, &scale)], Language::C);
         for part in ["simd", "2.000 GFLOPS", "```c\nint f;\n```"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(text.contains(known.outcome.candidate.id.as_str()), "{text}");
         known.confirmed = Some(1.5);
         assert!(repeated(&known, &scale).contains("1.500 GFLOPS, by a second"));
-        assert!(found(&[], Language::C, &scale).contains("No earlier program"));
+        assert!(found(&[], Language::C).contains("No earlier program"));
+        let elite = Elite::from_outcome(&known.outcome).unwrap();
+        let shown = Found::elite("simd".parse().unwrap(), &elite);
+        let text = found(&[shown], Language::C);
+        for part in [
+            "with simd. It is right",
+            "2.000 GFLOPS, by a second",
+            "int f;",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 
     #[test]

@@ -195,6 +195,24 @@ impl Archive {
             .min_by(|a, b| a.1.rank(b.1))
     }
 
+    /// The elites of all cells that have all of `techniques`, no other than `permitted` ones, and this text in their source: the
+    /// best first.
+    pub fn find(
+        &self,
+        techniques: TechniqueSet,
+        permitted: TechniqueSet,
+        text: &str,
+    ) -> Vec<(TechniqueSet, &Elite)> {
+        let mut found: Vec<(TechniqueSet, &Elite)> = self
+            .cells()
+            .filter(|(set, _)| techniques.is_subset(*set) && set.is_subset(permitted))
+            .flat_map(|(set, cell)| cell.elites().iter().map(move |elite| (set, elite)))
+            .filter(|(_, elite)| elite.source.contains(text))
+            .collect();
+        found.sort_by(|a, b| a.1.rank(b.1));
+        found
+    }
+
     /// Counts for one cell in one run.
     pub fn count(&mut self, techniques: TechniqueSet, run: &RunId, counts: Counts) {
         if techniques.is_subset(self.pool) {

@@ -407,6 +407,11 @@ fn check_turns(settings: &Settings) -> Result<(), Usage> {
             "`turns.prompt` is \"agent\", whose prompts only a chat model reads; set `generator.prompt = \"full\"`, or `turns.prompt = \"brief\"`",
         ));
     }
+    if turns.documents.is_some() && (!is_agent || turns.most < 2) {
+        return Err(usage(
+            "`turns.documents` is set, and only conversations with `turns.prompt = \"agent\"` and `turns.most` of 2 or more read documents; set both, or leave `documents` out",
+        ));
+    }
     if is_agent && settings.sqd.repair_share > 0.0 {
         return Err(usage(format!(
             "`sqd.repair_share` is {}, and with `turns.prompt = \"agent\"` no conversation begins with another one's answer; set it to 0",

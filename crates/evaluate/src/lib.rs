@@ -42,7 +42,7 @@ pub use modules::{ModuleEvaluator, ModuleMachine, ModuleStages};
 pub use pipeline::{Host, Pipeline, missing, unexplained};
 use prepared::OtherLayouts;
 pub use prepared::{Evaluated, Prepared};
-pub use question::Question;
+pub use question::lacks;
 pub use require::{has_cores, is_compiler};
 pub use tools::timing_tools;
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use flopsmith_compile::Built;
 use flopsmith_module::Environment;
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{Digest, Failure, InfrastructureCause};
+use flopsmith_protocol::{Digest, Failure, InfrastructureCause, Question};
 use flopsmith_sandbox::Sandbox;
 
-use crate::{Error, Evaluator, ModuleEvaluator, Question};
+use crate::question::of_build;
+use crate::{Error, Evaluator, ModuleEvaluator};
 
 /// The reason why no build of a module is explained, and the question that fits.
 const UNEXPLAINED: &str = "builds of modules are not explained: remarks, the hot loop, its throughput and hardware counters are those of one \
@@ -115,7 +116,7 @@ impl Pipeline {
             return Err(Failure::infrastructure(InfrastructureCause::Compiler, why));
         }
         match self {
-            Pipeline::Kernel(evaluator) => match question.of_build() {
+            Pipeline::Kernel(evaluator) => match of_build(question) {
                 Some(asked) => {
                     let (stage, problem) = (&evaluator.compiler, &evaluator.problem);
                     stage.explain(asked, language, problem, source)

@@ -19,6 +19,7 @@ pub mod fuzz;
 pub mod ids;
 mod messages;
 mod outcome;
+mod question;
 mod run;
 pub mod schema;
 pub mod subjects;
@@ -40,6 +41,7 @@ pub use outcome::{
     CandidateFault, Certificate, FaultClass, InfrastructureCause, Interval, Measurement, Outcome,
     StopReason, UnknownCause, Verdict, VerifiedSizes,
 };
+pub use question::{Question, Request, Requests};
 pub use run::{ModelFile, ProblemFiles, RunSpec, Session};
 pub use technique::{Technique, TechniqueSet};
 pub use workload::{AtWorkload, FIRST_WORKLOAD, WorkloadMeasurement, geometric};

@@ -7,6 +7,7 @@ use crate::ids::{
     CandidateId, Digest, GroupId, MachineClass, NodeId, PolicyVersion, ProblemId, RunId, TaskId,
 };
 use crate::outcome::VerifiedSizes;
+use crate::question::{Request, Requests};
 use crate::technique::TechniqueSet;
 
 /// A large object in the artifact store.
@@ -109,13 +110,19 @@ pub struct Task {
     /// The candidate of the last answer in `history`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<CandidateId>,
+    /// The requests that its answers may make in place of writing a program; none if they may make none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Requests>,
 }
 
 /// An earlier answer of a conversation, with the result that the source gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Exchange {
-    /// The program.
+    /// The program; empty if there is none.
     pub answer: String,
+    /// The request of an answer that made one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Request>,
     /// The result in words.
     pub result: String,
 }
@@ -279,7 +286,8 @@ impl RawAnswer {
 pub struct Rollout {
     /// Identifies the candidate.
     pub candidate: CandidateRef,
-    /// Digest of the source that was extracted from these tokens. The sample's outcome has the same digest.
+    /// Digest of the source that was extracted from these tokens, or of the line of their request. The sample's outcome has the
+    /// same [`Outcome::answer_digest`](crate::Outcome::answer_digest).
     pub source: Digest,
     /// Prompt token ids.
     pub prompt_tokens: Vec<u32>,

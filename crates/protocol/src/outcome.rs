@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{Digest, MachineClass, NodeId};
 use crate::messages::{ArtifactRef, CandidateRef};
+use crate::question::Request;
 use crate::technique::TechniqueSet;
 use crate::workload::WorkloadMeasurement;
 
@@ -128,6 +129,9 @@ closed_set!(
         Unchecked => "unchecked",
         /// The program was verified or compiled, and no node of its machine class can time it: it is for a GPU.
         NotTimed => "not_timed",
+        /// The answer makes a request in place of writing a program, and the next prompt of its conversation shows the result.
+        /// There is nothing to judge.
+        Asked => "asked",
     }
 );
 
@@ -469,12 +473,17 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// A short name for counting: `measured`, a fault's or a cause's name, or `unknown`.
+    /// A short name for counting: `measured`, a fault's or a cause's name, `asked` for a request, or `unknown`.
     pub fn kind(&self) -> &'static str {
         match self {
             Verdict::Measured { .. } => "measured",
             Verdict::Rejected { fault, .. } => fault.name(),
             Verdict::Infrastructure { cause, .. } => cause.name(),
+            // It is no failure, and must not count as one.
+            Verdict::Unknown {
+                cause: cause @ UnknownCause::Asked,
+                ..
+            } => cause.name(),
             Verdict::Unknown { .. } => "unknown",
         }
     }
@@ -508,6 +517,9 @@ pub struct Outcome {
     pub vector_bits: Option<u32>,
     /// Its verdict.
     pub verdict: Verdict,
+    /// The request of an answer that makes one in place of writing a program ([`UnknownCause::Asked`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Request>,
     /// Seconds of work in each stage: compile, verify, time.
     pub stage_seconds: [f32; 3],
     /// The node that decided it.
@@ -516,4 +528,14 @@ pub struct Outcome {
     pub machine_class: MachineClass,
     /// Wall clock of the deciding node, milliseconds since 1970, for reports only.
     pub decided_unix_ms: u64,
+}
+
+impl Outcome {
+    /// Digest of what was read from the answer: the line of its request, or else its program.
+    pub fn answer_digest(&self) -> Digest {
+        let of_source = || Digest::of(self.source.as_bytes());
+        self.request
+            .as_ref()
+            .map_or_else(of_source, Request::digest)
+    }
 }

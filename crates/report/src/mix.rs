@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{CandidateFault, FaultClass};
+use flopsmith_protocol::{CandidateFault, FaultClass, UnknownCause};
 
 use crate::axis::Scale;
 use crate::curve;
@@ -82,9 +82,11 @@ impl Group {
     }
 }
 
+/// A request is no program, and has no group.
 fn grouped(outcomes: &BTreeMap<String, u64>) -> BTreeMap<Group, u64> {
     let mut sums = BTreeMap::new();
-    for (kind, n) in outcomes {
+    let programs = outcomes.iter();
+    for (kind, n) in programs.filter(|(kind, _)| **kind != UnknownCause::Asked.name()) {
         let sum: &mut u64 = sums.entry(Group::of(kind)).or_default();
         *sum = sum.saturating_add(*n);
     }
@@ -229,9 +231,11 @@ mod tests {
 
     #[test]
     fn bars_reach_from_bottom_to_top() {
+        // Requests are no part of the programs.
+        let outcomes = [("measured", 3_u64), ("crash", 1), ("asked", 9)];
         let step = StepMetrics {
             step: 1,
-            outcomes: [("measured".to_owned(), 3), ("crash".to_owned(), 1)].into(),
+            outcomes: outcomes.map(|(kind, n)| (kind.to_owned(), n)).into(),
             ..StepMetrics::default()
         };
         let svg = chart(&[step]);

@@ -14,12 +14,16 @@ use crate::digits::counted;
 /// adapters by their whole paths, by which a run that goes on from another working folder finds them.
 ///
 /// # Errors
-/// Wrong usage: its URL cannot be used, the environment has no key, or the documents of its agent are no folder.
+/// Wrong usage: its URL cannot be used, the environment has no key, or its documents are no folder.
 pub fn prepare(settings: &mut Settings) -> Result<()> {
-    if let Some(folder) = &mut settings.generator.agent.documents {
+    for (table, documents) in [
+        ("generator.agent", &mut settings.generator.agent.documents),
+        ("turns", &mut settings.turns.documents),
+    ] {
+        let Some(folder) = documents else { continue };
         if !folder.is_dir() {
             return Err(usage(format!(
-                "[generator.agent] `documents` is {}, which is no folder; name a folder of documents, or leave it out",
+                "[{table}] `documents` is {}, which is no folder; name a folder of documents, or leave it out",
                 folder.display()
             )));
         }
@@ -153,6 +157,10 @@ mod tests {
         reading.generator.agent.documents = Some("/no/such/folder".into());
         let error = prepare(&mut reading).unwrap_err();
         assert!(error.to_string().contains("is no folder"), "{error}");
+        let mut trained = Settings::default();
+        trained.turns.documents = Some("/no/such/folder".into());
+        let error = prepare(&mut trained).unwrap_err();
+        assert!(error.to_string().contains("[turns] `documents`"), "{error}");
         let secret = Endpoint::new("http://me:secret@127.0.0.1:1/v1", "m");
         let error = change(&mut settings, secret).unwrap_err().to_string();
         assert!(error.contains("password"), "{error}");
@@ -168,10 +176,12 @@ mod tests {
     fn the_documents_of_an_agent_are_found_from_every_working_folder() {
         let mut settings = Settings::default();
         settings.generator.agent.documents = Some("src".into());
+        settings.turns.documents = Some("src".into());
         prepare(&mut settings).unwrap();
         let here = std::env::current_dir().unwrap();
-        let documents = settings.generator.agent.documents;
-        assert_eq!(documents, Some(here.join("src")));
+        let whole = Some(here.join("src"));
+        assert_eq!(settings.generator.agent.documents, whole);
+        assert_eq!(settings.turns.documents, whole);
     }
 
     #[test]

@@ -9,9 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use flopsmith_evaluate::Question;
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, UnknownCause};
+use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, Question, UnknownCause};
 use flopsmith_reward::Reward;
 use flopsmith_test_support::client::{self, Reply, wait_until};
 use flopsmith_test_support::{Log, infrastructure, measured, wrong};

@@ -35,6 +35,7 @@ pub fn task(step: u64, number: u32) -> Task {
         outcomes_seen: 0,
         history: Vec::new(),
         follows: None,
+        requests: None,
     }
 }
 

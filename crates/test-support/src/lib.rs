@@ -31,5 +31,7 @@ pub use log::Log;
 pub use machine::{ATTESTED, PEAK_GFLOPS, machine};
 pub use measured::{Measured, measured};
 pub use normal::normal;
-pub use outcome::{again, first, infrastructure, outcome, rejected, rollout, unknown, wrong};
+pub use outcome::{
+    again, asked, first, infrastructure, outcome, rejected, rollout, unknown, wrong,
+};
 pub use skip::skipped;

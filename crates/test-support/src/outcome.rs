@@ -1,7 +1,7 @@
 //! Verdicts and outcomes, and their rollouts.
 
 use flopsmith_protocol::{
-    CandidateFault, CandidateRef, Digest, InfrastructureCause, Outcome, Rollout, TechniqueSet,
+    CandidateFault, CandidateRef, InfrastructureCause, Outcome, Request, Rollout, TechniqueSet,
     UnknownCause, Verdict,
 };
 
@@ -45,11 +45,25 @@ pub fn outcome(candidate: CandidateRef, verdict: Verdict) -> Outcome {
         techniques: verdict.measurement().map(|_| TechniqueSet::EMPTY),
         vector_bits: None,
         verdict,
+        request: None,
         stage_seconds: [0.0; 3],
         node: node_id(),
         machine_class: candidate.machine_class.clone(),
         decided_unix_ms: 0,
         candidate,
+    }
+}
+
+/// The outcome of an answer that makes a request in place of writing a program.
+pub fn asked(candidate: CandidateRef, request: Request) -> Outcome {
+    let verdict = Verdict::Unknown {
+        cause: UnknownCause::Asked,
+        detail: request.to_string(),
+    };
+    Outcome {
+        source: String::new(),
+        request: Some(request),
+        ..outcome(candidate, verdict)
     }
 }
 
@@ -78,11 +92,11 @@ pub fn again(first: &Outcome, verdict: Verdict) -> Outcome {
     }
 }
 
-/// The tokens that the program of `outcome` was extracted from.
+/// The tokens that the program or the request of `outcome` was extracted from.
 pub fn rollout(outcome: &Outcome) -> Rollout {
     Rollout {
         candidate: outcome.candidate.clone(),
-        source: Digest::of(outcome.source.as_bytes()),
+        source: outcome.answer_digest(),
         prompt_tokens: vec![1],
         tokens: vec![2, 3],
         logprobs: vec![-0.5, -0.25],

@@ -1,7 +1,7 @@
-use flopsmith_protocol::{InfrastructureCause, Verdict};
+use flopsmith_protocol::{InfrastructureCause, Request, Verdict};
 use flopsmith_reward::{Ladder, Reward, SuccessScale};
 use flopsmith_test_support::{
-    Measured, candidate, infrastructure, outcome, rollout, unknown, wrong,
+    Measured, asked, candidate, infrastructure, outcome, rollout, unknown, wrong,
 };
 
 use super::*;
@@ -197,6 +197,48 @@ fn a_turn_of_a_conversation_has_a_share_of_what_follows() {
     );
     assert_eq!(whole[0], whole[2]);
     assert!(near(whole[1], alone[1]), "{whole:?}");
+}
+
+#[test]
+fn a_turn_that_asks_is_a_sample_with_the_share_of_what_follows() {
+    let mut settings = Settings {
+        reward: Reward::Ladder(Ladder::scaled()),
+        ppo: Some(PpoConfig::default()),
+        ..Settings::default()
+    };
+    settings.turns.most = 2;
+    settings.turns.discount = 0.5;
+    let told = |second: Verdict| {
+        let find = Request::Find {
+            techniques: TechniqueSet::EMPTY,
+            text: "fma".to_owned(),
+        };
+        let first = asked(candidate(1, 0, 0), find);
+        let mut next = group(1, vec![second]);
+        next[0][0].outcome.candidate.follows = Some(first.candidate.id.clone());
+        next[0][0].outcome.candidate.id = candidate(1, 1, 0).id;
+        let sample = Sample {
+            rollout: Some(rollout(&first)),
+            outcome: first,
+        };
+        let groups = vec![vec![sample], next.remove(0)];
+        let bests = &mut StageBests::default();
+        let answers = &mut BestAnswers::default();
+        with_advantages(groups, &settings, Some(50.0), bests, answers)
+    };
+    let (advantaged, metrics) = told(measured(40.0, 0.8));
+    let found = advantages(&advantaged);
+    assert!(found[1] > 0.1 && found[0] == 0.5 * found[1], "{found:?}");
+    assert_eq!((metrics.samples, metrics.dropped), (2, 0));
+    // The mean is that of the rewards, and the request has none.
+    assert!(
+        (metrics.mean_reward - found[1]).abs() < 1e-12,
+        "{metrics:?}"
+    );
+    // Nothing is known of a request that no verdict follows.
+    let (advantaged, metrics) = told(infrastructure(InfrastructureCause::Jail));
+    assert!(advantaged.is_empty(), "{advantaged:?}");
+    assert_eq!((metrics.samples, metrics.dropped), (0, 1));
 }
 
 #[test]

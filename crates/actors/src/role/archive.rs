@@ -39,6 +39,7 @@ use crate::trace::candidate_span;
 
 mod restart;
 mod tasks;
+mod telling;
 
 /// By this name the server distinguishes an outcome of this archive from one that a node may have published in an
 /// unreadable form.
@@ -121,6 +122,8 @@ struct Working {
     begun: u64,
     /// Known once timers have published them.
     peaks: Peaks,
+    /// The documents that the policy may read, by name.
+    documents: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]

@@ -19,6 +19,7 @@ use super::agent::population;
 use super::endpoint::client;
 use super::silence::{Silence, all_refused};
 use crate::answer::{Answers, Source, problem_of};
+use crate::documents::documents;
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::node::Context;
@@ -176,7 +177,7 @@ impl ConversingSource {
             (id.clone(), population)
         });
         let folder = settings.generator.agent.documents.as_deref();
-        let documents = folder.map(board::documents).transpose()?;
+        let documents = folder.map(documents).transpose()?;
         let endpoint = settings.generator.endpoint.as_deref();
         let at_once = endpoint.map_or(1, |endpoint| endpoint.concurrency);
         Ok(Self {

@@ -168,6 +168,7 @@ impl Text {
         Answer {
             source,
             raw,
+            request: None,
             sampled: None,
             parent: None,
         }
@@ -200,7 +201,7 @@ impl Source for EndpointSource {
             let mut text =
                 flopsmith_nest::prompt::render(problem, task.permitted, elite, self.style)
                     .map_err(|e| Error::Generator(e.to_string()))?;
-            for Exchange { answer, result } in &task.history {
+            for Exchange { answer, result, .. } in &task.history {
                 let answer = prompt::answer(answer, Some(problem.language.fence()));
                 text += &format!("\nAn earlier answer:\n\n{answer}\n{result}\n");
             }

@@ -7,10 +7,14 @@ use flopsmith_config::{Generator, TurnPrompt, Turns};
 use flopsmith_policy::chat::Message;
 use flopsmith_policy::{Stops, Tokenizer};
 use flopsmith_problem::{Language, Problem, prompt};
-use flopsmith_protocol::{EliteHint, Exchange, Purpose, RawAnswer, Sampling, Task};
+use flopsmith_protocol::{EliteHint, Exchange, Purpose, RawAnswer, Requests, Sampling, Task};
 
 use crate::answer::{Answer, Sampled};
 use crate::error::Error;
+
+/// Ends a prompt whose answer may be a request.
+const COSTS: &str =
+    "\nA line that shows something takes the place of a program: one fewer can be evaluated.\n";
 
 /// How a run writes prompts for its model and reads the model's answers.
 pub(super) struct Reading {
@@ -120,15 +124,20 @@ impl Reading {
                 source: elite.source.clone(),
                 gflops: Some(elite.gflops),
             });
-            let documents = Arc::default();
-            let mut conversation =
-                Conversation::new(head.clone(), problem.language, shown, documents);
-            for Exchange { answer, result } in &task.history {
-                let answer = match answer.is_empty() {
-                    true => "(It had no program.)".to_owned(),
-                    false => prompt::answer(answer, Some(problem.language.fence())),
+            let mut conversation = Conversation::new(head.clone(), problem.language, shown);
+            if let Some(Requests { finds, documents }) = &task.requests {
+                conversation = conversation.reading(documents.clone());
+                if let Some(techniques) = finds {
+                    conversation = conversation.finding(*techniques);
+                }
+            }
+            for said in &task.history {
+                let answer = match &said.request {
+                    Some(request) => request.to_string(),
+                    None if said.answer.is_empty() => "(It had no program.)".to_owned(),
+                    None => prompt::answer(&said.answer, Some(problem.language.fence())),
                 };
-                conversation.note(&answer, result);
+                conversation.note(&answer, &said.result);
             }
             conversation
         };
@@ -140,9 +149,11 @@ impl Reading {
         let said = u32::try_from(task.history.len()).unwrap_or(u32::MAX);
         let left = turns.saturating_sub(said).max(1);
         let mut elite = task.elite.as_ref();
+        let costs = task.requests.as_ref().map_or("", |_| COSTS);
         let mut conversation = about(elite);
         loop {
-            let ids = self.encode(&conversation.prompt(left), &[], problem)?;
+            let text = conversation.prompt(left) + costs;
+            let ids = self.encode(&text, &[], problem)?;
             if ids.len() as i64 <= room {
                 return Ok((ids, conversation));
             }
@@ -183,7 +194,7 @@ impl Reading {
         let chat = self.style.is_chat();
         let fence = chat.then(|| problem.language.fence());
         let mut messages = vec![Message::user(text)];
-        for Exchange { answer, result } in history {
+        for Exchange { answer, result, .. } in history {
             messages.push(Message::assistant(prompt::answer(answer, fence)));
             messages.push(Message::user(result));
         }
@@ -191,7 +202,8 @@ impl Reading {
         ids.map_err(failed)
     }
 
-    /// The program in sampled tokens: with the prompts of an agent also the shown program with the changes of the answer.
+    /// The program in sampled tokens: with the prompts of an agent also the shown program with the changes of the answer, or a
+    /// request in place of a program.
     pub(super) fn answer(&self, sampled: Sampled, form: &Form) -> Result<Answer, Error> {
         let whole = self.tokenizer.decode(&sampled.tokens).map_err(failed)?;
         let text = self
@@ -199,27 +211,30 @@ impl Reading {
             .as_ref()
             .map_or(whole.as_str(), |s| s.cut(&whole));
         let found = match &form.conversation {
-            None => prompt::extract(text, self.style, form.language).ok_or_else(String::new),
-            Some(conversation) => match conversation.read(text) {
-                Ok(Wanted::Program(program)) => Ok(program),
-                Ok(_) => Err(String::new()),
-                Err(fault) => Err(fault),
-            },
+            None => prompt::extract(text, self.style, form.language)
+                .map(Wanted::Program)
+                .ok_or_else(String::new),
+            Some(conversation) => conversation.read(text),
         };
-        let (source, raw) = match found {
-            Ok(program) => (program, None),
-            Err(fault) => {
-                // With the stop that ended it, because the stop may be the reason that no program is left.
-                let mut raw = RawAnswer::of(&whole, sampled.finished);
-                if !fault.is_empty() {
-                    raw.text = format!("{fault}:\n{}", raw.text);
-                }
-                (String::new(), Some(raw))
+        let (source, request, fault) = match found {
+            Ok(Wanted::Program(program)) => (program, None, None),
+            Ok(Wanted::Request(request)) => (String::new(), Some(request), None),
+            // No prompt offers it.
+            Ok(Wanted::Explain { .. }) => (String::new(), None, Some(String::new())),
+            Err(fault) => (String::new(), None, Some(fault)),
+        };
+        let raw = fault.map(|fault| {
+            // With the stop that ended it, because the stop may be the reason that no program is left.
+            let mut raw = RawAnswer::of(&whole, sampled.finished);
+            if !fault.is_empty() {
+                raw.text = format!("{fault}:\n{}", raw.text);
             }
-        };
+            raw
+        });
         Ok(Answer {
             source,
             raw,
+            request,
             sampled: Some(sampled),
             parent: None,
         })
@@ -242,7 +257,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use flopsmith_config::Prompt;
-    use flopsmith_protocol::TechniqueSet;
+    use flopsmith_protocol::{Request, TechniqueSet};
     use flopsmith_test_support::task;
 
     use super::*;
@@ -284,6 +299,7 @@ mod tests {
         });
         task.history = vec![Exchange {
             answer: PROGRAM.to_owned(),
+            request: None,
             result: "It is right.".to_owned(),
         }];
         task
@@ -327,7 +343,7 @@ mod tests {
         let misfit = change.replace("int b;", "int x;");
         for (none, why) in [
             (misfit.as_str(), "no line is `int x;`"),
-            // Outcomes carry no requests to the archive, which tells the results.
+            // The prompt offers no request.
             ("FIND simd\n", "the answer has no program"),
             ("READ gemm.md\n", "the answer has no program"),
             ("REMARKS\n", "the answer has no program"),
@@ -346,6 +362,65 @@ mod tests {
         };
         let form = reading.prompt(&problem, &alone).unwrap().form;
         assert_eq!(answer(&reading, &form, change).source, "");
+    }
+
+    #[test]
+    fn an_answer_may_make_a_request_that_its_task_offers() {
+        let (reading, problem) = (reading(100_000), problem());
+        let find = Request::Find {
+            techniques: "simd".parse().unwrap(),
+            text: "fma".to_owned(),
+        };
+        let mut task = second();
+        task.history.push(Exchange {
+            answer: String::new(),
+            request: Some(find.clone()),
+            result: "It was found.".to_owned(),
+        });
+        let asked = |task: &Task| {
+            let Asked { ids, form, .. } = reading.prompt(&problem, task).unwrap();
+            (reading.tokenizer.decode(&ids).unwrap(), form)
+        };
+        // The last turn: a request would have no result.
+        let (prompt, form) = asked(&task);
+        let repeated = "## Your answer\n\nFIND simd fma\n\n## Its result\n\nIt was found.";
+        assert!(prompt.contains(repeated), "{prompt}");
+        assert!(
+            !prompt.contains("`FIND") && !prompt.contains("`READ"),
+            "{prompt}"
+        );
+        assert_eq!(answer(&reading, &form, "FIND simd fma\n").request, None);
+
+        task.history.pop();
+        task.requests = Some(Requests {
+            finds: Some("simd+unroll".parse().unwrap()),
+            documents: vec!["gemm.md".to_owned()],
+        });
+        let (prompt, form) = asked(&task);
+        for part in ["(unroll, simd)", "shows a document: gemm.md.", COSTS.trim()] {
+            assert!(prompt.contains(part), "{part}: {prompt}");
+        }
+        let read = Request::Read {
+            document: "gemm.md".to_owned(),
+        };
+        for (text, request) in [("FIND simd fma\n", find), ("So:\nREAD gemm.md", read)] {
+            let found = answer(&reading, &form, text);
+            assert_eq!((found.source.as_str(), found.raw), ("", None));
+            assert_eq!(found.request, Some(request));
+            // The run trains on the tokens of the request.
+            let tokens = found.sampled.unwrap().tokens;
+            assert_eq!(reading.tokenizer.decode(&tokens).unwrap(), text);
+        }
+        let unknown = answer(&reading, &form, "READ tiles.md\n");
+        assert!(
+            unknown
+                .raw
+                .unwrap()
+                .text
+                .contains("no document of this name")
+        );
+        let whole = answer(&reading, &form, "FIND simd\n```c\nint d;\n```\n");
+        assert_eq!((whole.source.as_str(), whole.request), ("int d;\n", None));
     }
 
     #[test]

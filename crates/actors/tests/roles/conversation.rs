@@ -7,13 +7,12 @@ use std::sync::Arc;
 use flopsmith_actors::node::Context;
 use flopsmith_actors::role::generator::Generator;
 use flopsmith_actors::source::conversation::{ConversingSource, Explain};
-use flopsmith_agent::conversation::Question;
 use flopsmith_bus::Worker;
 use flopsmith_config::{GeneratorKind, Settings};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Candidate, Failure, InfrastructureCause, Outcome, Purpose, Task, Verdict, subjects,
+    Candidate, Failure, InfrastructureCause, Outcome, Purpose, Question, Task, Verdict, subjects,
 };
 use flopsmith_test_support::endpoint::{Act, ScriptedEndpoint};
 use flopsmith_test_support::{

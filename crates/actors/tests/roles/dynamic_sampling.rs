@@ -7,13 +7,15 @@ use flopsmith_actors::batches::{Batch, Batches};
 use flopsmith_actors::best_answers::BestAnswers;
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_bus::{Delivery, Worker, WorkerOptions};
-use flopsmith_config::{Job, PpoConfig, Settings};
+use flopsmith_config::{Job, PpoConfig, Settings, TurnPrompt};
 use flopsmith_coordination::limits;
-use flopsmith_protocol::InfrastructureCause;
 use flopsmith_protocol::subjects::Queue;
-use flopsmith_protocol::{Outcome, Purpose, Rollout, Task, Verdict, subjects};
+use flopsmith_protocol::{
+    CandidateFault, Exchange, InfrastructureCause, Outcome, Purpose, Request, Requests, Rollout,
+    Task, Verdict, subjects,
+};
 use flopsmith_test_support::{
-    infrastructure, measured, outcome, rollout, run_id, sample_of, wrong,
+    asked, infrastructure, measured, outcome, rejected, rollout, run_id, sample_of, wrong,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -192,6 +194,125 @@ async fn each_answer_is_told_its_result_once_and_the_learner_has_both_turns() {
         .into_iter()
         .chain(begun)
         .chain(second)
+        .chain(last)
+    {
+        delivery.done().await.unwrap();
+    }
+    queue.close();
+    next.end().await.unwrap();
+}
+
+/// One conversation of three answers with the prompts of an agent, and a document to read.
+fn reading(world: &World) -> Settings {
+    let folder = world.folder.path().join("documents");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("tiles.md"), "Tiles of 48 rows fit.").unwrap();
+    let mut settings = told();
+    settings.tasks = 1;
+    settings.turns.most = 3;
+    settings.turns.prompt = TurnPrompt::Agent;
+    settings.turns.documents = Some(folder);
+    settings
+}
+
+/// Publishes an outcome with its tokens.
+async fn decide(world: &World, outcome: &Outcome) {
+    let subject = subjects::rollout(&run_id());
+    world
+        .bus
+        .publish(&subject, &rollout(outcome))
+        .await
+        .unwrap();
+    let subject = subjects::outcome(&run_id());
+    world.bus.publish(&subject, outcome).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_answered_in_the_next_prompt_also_by_an_archive_that_is_started_again() {
+    let world = World::new().await;
+    let first = archive(&world, reading(&world));
+    let options = WorkerOptions::new(Queue::generate("schedule").all(), 8);
+    let mut queue = world.bus.worker::<Task>(options).await.unwrap();
+    let evaluation = tasks(&mut queue, 1).await;
+    assert_eq!(evaluation[0].message().requests, None);
+    answer(&world, evaluation[0].message(), [wrong(), wrong()]).await;
+    let begun = tasks(&mut queue, 1).await;
+    let task = begun[0].message();
+    let offered = Requests {
+        finds: None,
+        documents: vec!["tiles.md".to_owned()],
+    };
+    assert_eq!(task.requests.as_ref(), Some(&offered));
+
+    // The first conversation asks twice, and the archive may die after each of its answers.
+    let read = |document: &str| Request::Read {
+        document: document.to_owned(),
+    };
+    decide(&world, &asked(sample_of(task, 0), read("tiles.md"))).await;
+    first.ended.abort();
+    let next = archive(&world, reading(&world));
+    decide(&world, &outcome(sample_of(task, 1), wrong())).await;
+    let second = tasks(&mut queue, 2).await;
+    let turn = second[0].message();
+    assert_eq!(turn.follows, Some(sample_of(task, 0).id));
+    let said = Exchange {
+        answer: String::new(),
+        request: Some(read("tiles.md")),
+        result: "Tiles of 48 rows fit.".to_owned(),
+    };
+    assert_eq!(turn.history, [said]);
+    assert_eq!(turn.requests.as_ref(), Some(&offered));
+    next.ended.abort();
+    let next = archive(&world, reading(&world));
+    decide(&world, &asked(sample_of(turn, 0), read("tiles.md"))).await;
+    let other = second[1].message();
+    decide(&world, &outcome(sample_of(other, 0), measured(10.0))).await;
+
+    // The last turn may not ask: there it counts as an answer without a program.
+    let third = tasks(&mut queue, 2).await;
+    let context = world.context(reading(&world));
+    let mut batches = Batches::open(&context, 0, limits::ROLLOUT).await.unwrap();
+    for (delivery, fault) in third
+        .iter()
+        .zip([CandidateFault::Format, CandidateFault::WrongResult])
+    {
+        let task = delivery.message();
+        assert_eq!((task.history.len(), &task.requests), (2, &None));
+        let mut nothing = outcome(sample_of(task, 0), rejected(fault));
+        nothing.source.clear();
+        decide(&world, &nothing).await;
+    }
+    let last = tasks(&mut queue, 1).await;
+    assert_eq!(last[0].message().purpose, Purpose::EvaluateEnd);
+
+    let Batch { step, groups, .. } = soon(batches.next()).await.unwrap();
+    assert_eq!((step, groups.len()), (1, 5));
+    let (mut bests, mut best_answers) = (StageBests::default(), BestAnswers::default());
+    let (advantaged, metrics) = with_advantages(
+        groups,
+        &context.settings,
+        None,
+        &mut bests,
+        &mut best_answers,
+    );
+    assert_eq!((metrics.samples, metrics.dropped), (6, 0));
+    let score = |of: &Task, sample: u32| {
+        let id = sample_of(of, sample).id;
+        let mut found = advantaged.iter();
+        let found = found.find(|sample| sample.rollout.candidate.id == id);
+        found.unwrap().advantage
+    };
+    // Both requests earn what the last turn earns, each a turn later.
+    let share = context.settings.turns.discount;
+    let format = score(third[0].message(), 0);
+    assert!(format < 0.0, "{format}");
+    assert!((score(turn, 0) - share * format).abs() < 1e-12);
+    assert!((score(task, 0) - share * share * format).abs() < 1e-12);
+    for delivery in evaluation
+        .into_iter()
+        .chain(begun)
+        .chain(second)
+        .chain(third)
         .chain(last)
     {
         delivery.done().await.unwrap();

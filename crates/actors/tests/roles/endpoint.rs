@@ -56,6 +56,7 @@ async fn ask(world: &World, samples: u32) {
         }),
         history: vec![Exchange {
             answer: "int failed;".into(),
+            request: None,
             result: "This does not pass.".into(),
         }],
         tasks_in_step: 1,

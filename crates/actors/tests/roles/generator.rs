@@ -11,7 +11,7 @@ use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     ArtifactRef, Candidate, InfrastructureCause, Outcome, PolicyPublished, PolicyVersion,
-    ProblemId, Purpose, RawAnswer, Rollout, Task, subjects,
+    ProblemId, Purpose, RawAnswer, Request, Rollout, Task, subjects,
 };
 use flopsmith_store::Store;
 use flopsmith_test_support::{
@@ -40,6 +40,8 @@ struct Witness {
     gate: Arc<Semaphore>,
     /// Its answer without a program.
     unread: Option<String>,
+    /// Its request.
+    request: Option<Request>,
 }
 
 impl Witness {
@@ -50,6 +52,7 @@ impl Witness {
             said: Arc::default(),
             gate: Arc::new(Semaphore::new(updates)),
             unread: None,
+            request: None,
         }
     }
 
@@ -86,9 +89,14 @@ impl Source for Witness {
             logprobs: vec![-0.5],
             finished: true,
         });
+        let source = match self.unread.is_some() || self.request.is_some() {
+            true => "",
+            false => "int x;",
+        };
         let answer = Answer {
-            source: self.unread.as_ref().map_or("int x;", |_| "").to_owned(),
+            source: source.to_owned(),
             raw: self.unread.as_ref().map(|text| RawAnswer::of(text, false)),
+            request: self.request.clone(),
             sampled,
             parent: None,
         };
@@ -267,6 +275,48 @@ async fn some_answers_without_a_program_are_kept_of_each_step() {
         delivery.done().await.unwrap();
     }
     assert_eq!(kept, [8, 8]);
+    candidates.close();
+    working.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_an_outcome_with_its_tokens_and_work_for_no_compiler() {
+    let world = World::new().await;
+    let request = Request::Read {
+        document: "gemm.md".to_owned(),
+    };
+    let source = Witness {
+        request: Some(request.clone()),
+        ..Witness::new(&world.store, 0)
+    };
+    let context = world.context(settings());
+    let working = start(Generator::new(context, Box::new(source), "policy"));
+    let task = Task {
+        tasks_in_step: 1,
+        group_size: 3,
+        exploration_samples: 1,
+        ..task(3, 0, Purpose::Search)
+    };
+    let queue = Queue::generate("policy").of(&run_id());
+    world.bus.publish(&queue, &task).await.unwrap();
+    let of_class = Queue::compile(&machine_class()).all();
+    let options = flopsmith_bus::WorkerOptions::new(of_class, 4);
+    let mut candidates = world.bus.worker::<Candidate>(options).await.unwrap();
+    // Nothing follows an exploration sample: it has no program, and comes after the others.
+    let delivery = soon(candidates.next()).await.unwrap();
+    let message = delivery.message();
+    assert_eq!((message.candidate.sample, message.source.as_str()), (2, ""));
+    delivery.done().await.unwrap();
+    let outcomes = world.log::<Outcome>(&subjects::outcome(&run_id())).await;
+    let rollouts = world.log::<Rollout>(&subjects::rollout(&run_id())).await;
+    assert_eq!((outcomes.len(), rollouts.len()), (2, 3));
+    for outcome in &outcomes {
+        assert_eq!(outcome.request.as_ref(), Some(&request));
+        assert!(!outcome.verdict.counts() && outcome.source.is_empty());
+        let id = &outcome.candidate.id;
+        let own = rollouts.iter().find(|own| own.candidate.id == *id);
+        assert_eq!(own.unwrap().source, outcome.answer_digest());
+    }
     candidates.close();
     working.end().await.unwrap();
 }

@@ -50,6 +50,7 @@ fn answer(text: &str, language: Language) -> Answer {
     Answer {
         raw: program.is_none().then(|| RawAnswer::of(text, true)),
         source: program.unwrap_or_default(),
+        request: None,
         sampled: None,
         parent: None,
     }

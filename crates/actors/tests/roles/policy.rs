@@ -77,6 +77,7 @@ async fn an_answer_follows_what_was_said_before_as_far_as_there_is_room() {
     let problem = Problem::load(&root().join("problems/dgemm")).unwrap();
     let said = |text: &str| Exchange {
         answer: format!("int {text};\n"),
+        request: None,
         result: format!("{text} is slow."),
     };
     let mut prompts = Vec::new();
@@ -129,6 +130,7 @@ async fn prompts_of_small_models_show_an_elite_where_it_leaves_room_for_an_answe
     let long = format!("{program}//{}\n", "x".repeat(4 * positions));
     let said = |text: &str| Exchange {
         answer: format!("int {text};\n"),
+        request: None,
         result: format!("{text} is slow."),
     };
     for prompt in [Prompt::Compact, Prompt::Nest] {

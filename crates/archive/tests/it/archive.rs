@@ -208,3 +208,25 @@ fn broken_measurements_make_no_elite() {
     assert_eq!(e.log_ratio_se, 1.0);
     assert_eq!(e.digest, Digest::of(b"a;"));
 }
+
+#[test]
+fn elites_are_found_by_techniques_and_text_within_what_is_permitted() {
+    let mut all = archive(2);
+    for (techniques, source, ratio) in [
+        ("simd", "a fma;", 2.0),
+        ("simd+unroll", "b fma;", 3.0),
+        ("simd", "c;", 4.0),
+    ] {
+        all.insert(set(techniques), elite(source, ratio, 0.01), 0.0, 0.0);
+    }
+    let found = |techniques: &str, permitted: &str, text: &str| -> Vec<String> {
+        let found = all.find(set(techniques), set(permitted), text);
+        found.into_iter().map(|(_, e)| e.source.clone()).collect()
+    };
+    assert_eq!(found("simd", "simd+unroll", ""), ["c;", "b fma;", "a fma;"]);
+    assert_eq!(found("none", "simd", "fma"), ["a fma;"]);
+    assert_eq!(found("unroll", "simd+unroll", ""), ["b fma;"]);
+    for (techniques, permitted, text) in [("unroll", "simd", ""), ("simd", "simd", "tile")] {
+        assert!(found(techniques, permitted, text).is_empty());
+    }
+}

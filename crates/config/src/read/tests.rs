@@ -441,12 +441,13 @@ fn training_is_refused_what_only_a_search_may_have() {
     trained(ahead).expect("the divergence of the step alone");
     trained("[generator]\nsteps_ahead = 1\n[learner]\ndtype = \"bfloat16\"\nminibatches = 2\ntarget_kl = 0.01\n")
         .expect("half precision is corrected");
-    let turns = "[turns]\nmost = 4\nprompt = \"agent\"\nreturns = \"first_and_best\"\nfirst = 0.5\n[generator]\nprompt = \"full\"\n";
+    let turns = "[turns]\nmost = 4\nprompt = \"agent\"\ndocuments = \"notes\"\nreturns = \"first_and_best\"\nfirst = 0.5\n[generator]\nprompt = \"full\"\n";
     for algorithm in ["", "[ppo]\n"] {
         let told = trained(&format!("{turns}{algorithm}")).expect("conversations");
         let wanted = Turns {
             most: 4,
             prompt: TurnPrompt::Agent,
+            documents: Some("notes".into()),
             returns: Returns::FirstAndBest,
             first: 0.5,
             ..Turns::default()
@@ -490,6 +491,14 @@ fn training_is_refused_what_only_a_search_may_have() {
         (
             "[turns]\nprompt = \"agent\"\n[generator]\nprompt = \"compact\"\n",
             ["`turns.prompt`", "`generator.prompt = \"full\"`"],
+        ),
+        (
+            "[turns]\nmost = 2\ndocuments = \"notes\"\n",
+            ["`turns.documents` is set", "`turns.prompt = \"agent\"`"],
+        ),
+        (
+            "[turns]\nprompt = \"agent\"\ndocuments = \"notes\"\n[generator]\nprompt = \"full\"\n",
+            ["`turns.documents` is set", "`turns.most` of 2"],
         ),
         (
             "[turns]\nprompt = \"agent\"\n[generator]\nprompt = \"full\"\n[sqd]\nrepair_share = 0.5\n",

@@ -1,5 +1,7 @@
 //! Conversations.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +16,8 @@ pub enum TurnPrompt {
     Brief,
     /// As in `search --agent`: the fastest program of the conversation, and each result with its diagnostics, its share of the
     /// roof at each workload and the differences from the program that was shown. An answer is a whole program or
-    /// SEARCH/REPLACE blocks that change the shown one. Needs `generator.prompt = "full"`.
+    /// SEARCH/REPLACE blocks that change the shown one. Before the last turn it may also be a line that asks for elites or for a
+    /// document in place of a program. Needs `generator.prompt = "full"`.
     Agent,
 }
 
@@ -28,6 +31,10 @@ pub struct Turns {
     pub most: u32,
     /// Prompts of the policy, also where a conversation has one answer. Default `brief`.
     pub prompt: TurnPrompt,
+    /// Folder of documents that the policy may read in its conversations with `prompt = "agent"`: the files `*.md` and `*.txt` in
+    /// it, at most 64. The node of the archive reads it. Default: not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub documents: Option<PathBuf>,
     /// Score of a turn from the rewards of its conversation. Default `discounted`.
     pub returns: Returns,
     /// Share of a turn's score that is added to the turn before it, with `returns = "discounted"`. Default 0.4.
@@ -41,6 +48,7 @@ impl Default for Turns {
         Self {
             most: 1,
             prompt: TurnPrompt::default(),
+            documents: None,
             returns: Returns::default(),
             discount: usual_discount(),
             first: usual_first(),

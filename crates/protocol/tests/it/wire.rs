@@ -113,6 +113,7 @@ fn outcome(verdict: Verdict) -> Outcome {
         techniques: Some("simd".parse().unwrap()),
         vector_bits: None,
         verdict,
+        request: None,
         stage_seconds: [0.0625, 0.03125, 0.5],
         node: NodeId::new("node1").unwrap(),
         machine_class: MachineClass::new("local").unwrap(),
@@ -152,6 +153,14 @@ fn task() -> Task {
         outcomes_seen: 0,
         history: Vec::new(),
         follows: None,
+        requests: None,
+    }
+}
+
+fn find() -> Request {
+    Request::Find {
+        techniques: "simd".parse().unwrap(),
+        text: "fma".into(),
     }
 }
 
@@ -226,9 +235,25 @@ fn golden_bytes_of_every_message() {
         &Task {
             history: vec![Exchange {
                 answer: "int x;".into(),
+                request: None,
                 result: "This is slow.".into(),
             }],
             follows: Some(example_ref().id),
+            ..task()
+        },
+    );
+    golden(
+        "task_requests",
+        &Task {
+            history: vec![Exchange {
+                answer: String::new(),
+                request: Some(find()),
+                result: "No earlier program has these techniques and this text.".into(),
+            }],
+            requests: Some(Requests {
+                finds: Some("simd".parse().unwrap()),
+                documents: vec!["gemm.md".into()],
+            }),
             ..task()
         },
     );
@@ -432,6 +457,25 @@ fn golden_bytes_of_every_message() {
             detail: "it needs a GPU".into(),
         }),
     );
+    let read = Request::Read {
+        document: "gemm.md".into(),
+    };
+    for (name, request) in [("outcome_find", find()), ("outcome_read", read)] {
+        let asked = Verdict::Unknown {
+            cause: UnknownCause::Asked,
+            detail: request.to_string(),
+        };
+        assert_eq!((asked.kind(), asked.counts()), ("asked", false));
+        golden(
+            name,
+            &Outcome {
+                source: String::new(),
+                techniques: None,
+                request: Some(request),
+                ..outcome(asked)
+            },
+        );
+    }
     let run_spec = RunSpec {
         run: example_ref().run,
         version: "0.1.0 method 7".into(),

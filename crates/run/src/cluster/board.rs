@@ -139,6 +139,10 @@ impl Recent {
                 }
             }
         }
+        if outcome.request.is_some() {
+            // No program, and nothing that this node failed at.
+            return;
+        }
         let kind = match &outcome.verdict {
             Verdict::Measured { .. } => "measured",
             Verdict::Rejected { .. } => "rejected",
@@ -311,8 +315,10 @@ pub fn age(seconds: f64) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use flopsmith_protocol::InfrastructureCause;
-    use flopsmith_test_support::{Measured, candidate, infrastructure, measured, outcome, wrong};
+    use flopsmith_protocol::{InfrastructureCause, Request};
+    use flopsmith_test_support::{
+        Measured, asked, candidate, infrastructure, measured, outcome, wrong,
+    };
 
     use super::*;
 
@@ -336,6 +342,12 @@ mod tests {
         recent.note(&at(now - 20_000, "a", unsure));
         let jail = infrastructure(InfrastructureCause::Jail);
         recent.note(&at(now - 5_000, "a", jail));
+        let document = "gemm.md".to_owned();
+        let request = asked(candidate(0, 0, 1), Request::Read { document });
+        recent.note(&Outcome {
+            request: request.request,
+            ..at(now - 5_000, "a", request.verdict)
+        });
         let verdicts = recent.verdicts(now);
         assert_eq!(
             verdicts.into_iter().collect::<Vec<_>>(),

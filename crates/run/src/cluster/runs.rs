@@ -148,7 +148,10 @@ impl Runs {
             seen.purpose = Some(candidate.purpose);
             seen.stage = candidate.stage;
         }
-        seen.newest.push_back(outcome.verdict.kind());
+        // A request is no program.
+        if outcome.request.is_none() {
+            seen.newest.push_back(outcome.verdict.kind());
+        }
         if seen.newest.len() > NEWEST {
             seen.newest.pop_front();
         }
@@ -398,9 +401,9 @@ pub fn lines(runs: &[Run]) -> Vec<String> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 mod tests {
-    use flopsmith_protocol::{CandidateFault, CandidateRef, ProblemFiles, Session};
+    use flopsmith_protocol::{CandidateFault, CandidateRef, ProblemFiles, Request, Session};
     use flopsmith_test_support::{
-        Measured, candidate, infrastructure, machine_class, measured, outcome, problem_id,
+        Measured, asked, candidate, infrastructure, machine_class, measured, outcome, problem_id,
         rejected, run_id,
     };
 
@@ -439,7 +442,13 @@ mod tests {
             };
             runs.note(&Outcome {
                 decided_unix_ms: NOW - ago_ms,
-                ..outcome(candidate, verdict.clone())
+                ..outcome(candidate.clone(), verdict.clone())
+            });
+            // A policy may also make requests.
+            let document = "gemm.md".to_owned();
+            runs.note(&Outcome {
+                decided_unix_ms: NOW - ago_ms,
+                ..asked(candidate, Request::Read { document })
             });
         }
         let settings = Settings {

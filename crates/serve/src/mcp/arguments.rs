@@ -1,7 +1,7 @@
 //! The arguments of the tools.
 
-use flopsmith_evaluate::Question;
 use flopsmith_problem::Language;
+use flopsmith_protocol::Question;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use flopsmith_evaluate::{Host, Question};
+use flopsmith_evaluate::Host;
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{Failure, InfrastructureCause, Verdict};
+use flopsmith_protocol::{Failure, InfrastructureCause, Question, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

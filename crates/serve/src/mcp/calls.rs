@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flopsmith_evaluate::{Question, unexplained};
+use flopsmith_evaluate::{lacks, unexplained};
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{Failure, harmless};
+use flopsmith_protocol::{Failure, Question, harmless};
 use flopsmith_run::digits::{four, share};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -337,8 +337,8 @@ impl Tools {
             _ => QUESTION,
         };
         let explained = async move {
-            let lacks = self.blocking(move |_| Ok(question.lacks())).await?;
-            if let Some(why) = lacks {
+            let lacked = self.blocking(move |_| Ok(lacks(question))).await?;
+            if let Some(why) = lacked {
                 return Err(format!("{why} Ask for `assembly`, or tell your user."));
             }
             let reserved = Reserved::of(&self.budget, expected)?;

@@ -210,6 +210,10 @@ fn of_unknown(cause: UnknownCause) -> Words {
             "The program was verified or compiled, but it is for a GPU and this service has none to time it on.",
             "Nothing is wrong with the program. Ask for a machine class with a GPU, or write inline C++, which runs on the CPU.",
         ),
+        U::Asked => (
+            "The answer makes a request of a conversation, and has no program to judge.",
+            "Call the tool with a whole program.",
+        ),
         U::Unchecked => (
             "Sanitizers could not check the program, although they can check the reference.",
             "Make the program smaller or plainer, so that it builds and runs with sanitizers, or use the purpose `rank`.",

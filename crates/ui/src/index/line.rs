@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use flopsmith_protocol::{CandidateFault, CandidateId, Purpose, StopReason, TaskId, TechniqueSet};
+use flopsmith_protocol::{
+    CandidateFault, CandidateId, Purpose, StopReason, TaskId, TechniqueSet, UnknownCause,
+};
 use serde::Deserialize;
 
 use super::names::{Names, OTHER};
@@ -98,7 +100,10 @@ pub fn outcome(line: &[u8], names: &mut Names) -> Option<Record> {
         Kind::Measured => (Party::Measured, "measured"),
         Kind::Rejected => (Party::Rejected, verdict.fault?.name()),
         Kind::Infrastructure => (Party::Infrastructure, verdict.cause.as_deref()?),
-        Kind::Unknown => (Party::Unknown, "unknown"),
+        Kind::Unknown => match verdict.cause.as_deref() {
+            Some(cause) if cause == UnknownCause::Asked.name() => (Party::Unknown, cause),
+            _ => (Party::Unknown, "unknown"),
+        },
     };
     let measured = match verdict.party {
         Kind::Measured => Some(verdict.measurement.as_ref()?),
@@ -231,10 +236,10 @@ fn other(names: &mut Names, kind: &str) -> Record {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use flopsmith_protocol::{InfrastructureCause, Outcome};
+    use flopsmith_protocol::{InfrastructureCause, Outcome, Request};
     use flopsmith_test_support::{
-        Measured as Made, again, first, infrastructure, measured, outcome as of, rejected, unknown,
-        wrong,
+        Measured as Made, again, asked, first, infrastructure, measured, outcome as of, rejected,
+        unknown, wrong,
     };
 
     use super::*;
@@ -248,6 +253,7 @@ mod tests {
     #[test]
     fn a_record_agrees_with_the_outcome_of_its_line() {
         let program = first(1, "int x;", "simd", measured(40.0));
+        let document = "gemm.md".to_owned();
         let outcomes = [
             again(
                 &program,
@@ -263,6 +269,7 @@ mod tests {
                 infrastructure(InfrastructureCause::Jail),
             ),
             of(program.candidate.clone(), unknown()),
+            asked(program.candidate.clone(), Request::Read { document }),
             program,
         ];
         for outcome in &outcomes {

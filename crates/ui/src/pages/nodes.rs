@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flopsmith_actors::role::recorder::{DeadLine, files};
 use flopsmith_actors::role::timer::QUARANTINE;
-use flopsmith_protocol::MachineFacts;
+use flopsmith_protocol::{MachineFacts, UnknownCause};
 use flopsmith_report::text::{duration, excerpt, number, percent};
 use flopsmith_run::local;
 use flopsmith_run::summary::Facts;
@@ -158,7 +158,7 @@ fn roles(facts: &Facts) -> Sheet {
     sheet
 }
 
-/// Failures that no program is to blame for, by reason.
+/// Failures that no program is to blame for, by reason. Requests of a policy are none.
 fn failures(run: &Run, snapshot: &Snapshot) -> Sheet {
     let columns = [("Reason", WORDS), ("Number", NUMBER)];
     let empty = "No machine failed.";
@@ -171,6 +171,9 @@ fn failures(run: &Run, snapshot: &Snapshot) -> Sheet {
     let blameless = |party: Party| matches!(party, Party::Infrastructure | Party::Unknown);
     for (reason, of) in reasons.filter(|(_, of)| blameless(of.party)) {
         let name = view.names.reasons.name(*reason);
+        if name == UnknownCause::Asked.name() {
+            continue;
+        }
         let link = format!("{base}/programs?{}", query::of("reason", name));
         sheet.add(Some(link), [words(name), counted(of.count)]);
     }

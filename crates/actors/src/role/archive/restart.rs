@@ -13,6 +13,7 @@ use flopsmith_store::Checkpoints;
 use super::{Archive, Saved, Tally, Working};
 use crate::advantages::StageBests;
 use crate::course::Course;
+use crate::documents::documents;
 use crate::error::Error;
 use crate::peaks::Peaks;
 use crate::role_lease::RoleLease;
@@ -54,6 +55,8 @@ impl Archive {
                 (saved, 0)
             }
         };
+        let folder = self.context.settings.turns.documents.as_deref();
+        let documents = folder.map(documents).transpose()?;
         let (before, begun) = (saved.elapsed, saved.sequence);
         let mut work = Working {
             saved,
@@ -71,6 +74,7 @@ impl Archive {
             tally: Tally::default(),
             begun,
             peaks: Peaks::default(),
+            documents: documents.unwrap_or_default(),
         };
         if work.saved.tasks.is_empty() && !work.saved.course.finished() {
             self.next_step(&mut work, 0.0).await?;

@@ -3,23 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use flopsmith_agent::edit;
-use flopsmith_agent::results::{Scale, evaluated};
 use flopsmith_archive::Sqd;
 use flopsmith_archive::mix::{apportion, score};
-use flopsmith_config::TurnPrompt;
 use flopsmith_generator::measured::exercises::{Feedback, follow_up};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    CandidateId, EliteHint, Exchange, GroupId, Measurement, Outcome, PolicyVersion, ProblemId,
-    Purpose, Sampling, Task, TaskId,
+    CandidateId, Exchange, GroupId, Outcome, PolicyVersion, ProblemId, Purpose, Sampling, Task,
+    TaskId,
 };
 use tracing::Instrument;
 
+use super::telling::{Telling, requests};
 use super::{Archive, Saved, Working};
 use crate::error::Error;
 use crate::rounds::{Rounds, goes_on};
-use crate::scale::scale_of;
 use crate::stream;
 use crate::trace::task_span;
 
@@ -129,14 +126,8 @@ impl Archive {
                     self.plan(work, step, purpose, round)?
                 }
                 _ => {
-                    let scales = self.scales(work).await?;
-                    next_turns(
-                        work.arrived.values(),
-                        &work.saved.tasks,
-                        round,
-                        settings.turns.prompt,
-                        &scales,
-                    )
+                    let telling = self.telling(work).await?;
+                    next_turns(work.arrived.values(), &work.saved.tasks, round, &telling)
                 }
             };
             tracing::info!(
@@ -153,30 +144,6 @@ impl Archive {
             work.last_news = self.news();
         }
         Ok(true)
-    }
-
-    /// The scales in which the speeds of the current step are told; none with brief prompts. A node publishes its roofs before
-    /// it times a program.
-    async fn scales(&self, work: &Working) -> Result<BTreeMap<ProblemId, Scale>, Error> {
-        let settings = &self.context.settings;
-        let mut scales = BTreeMap::new();
-        if settings.turns.prompt == TurnPrompt::Brief {
-            return Ok(scales);
-        }
-        let facts = self.context.machine_facts().await?;
-        let class = &self.context.host.machine_class;
-        for outcome in work.arrived.values() {
-            let id = &outcome.candidate.problem;
-            if scales.contains_key(id) {
-                continue;
-            }
-            let scale = match self.context.of(id) {
-                Some(of) => scale_of(&of.problem, &facts, class),
-                None => scale_of(&stream::problem(settings, id)?, &facts, class),
-            };
-            scales.insert(id.clone(), scale);
-        }
-        Ok(scales)
     }
 
     /// Saves the state and makes it the one to continue from. Outcomes of the current step are not in it; an archive
@@ -339,7 +306,9 @@ impl Archive {
                 let repairs = plan.repairs.map(|failed| Exchange {
                     result: follow_up(Feedback::of(&failed.verdict)),
                     answer: failed.source,
+                    request: None,
                 });
+                let requests = requests(settings, purpose, sqd, plan.permitted, &work.documents);
                 Some(Task {
                     group: GroupId::of(&id),
                     id,
@@ -371,6 +340,7 @@ impl Archive {
                     outcomes_seen,
                     history: Vec::from_iter(repairs),
                     follows: None,
+                    requests,
                 })
             })
             .collect();
@@ -398,19 +368,19 @@ impl Archive {
 }
 
 /// The tasks of the next turns of a step's conversations: one for each answer that goes on and that none of `tasks`
-/// follows yet, in the order of the answers. Results are brief where the problem has no scale.
+/// follows yet, in the order of the answers.
 fn next_turns<'a>(
     outcomes: impl Iterator<Item = &'a Outcome>,
     tasks: &[Task],
     round: Round,
-    prompt: TurnPrompt,
-    scales: &BTreeMap<ProblemId, Scale>,
+    telling: &Telling<'_>,
 ) -> Vec<Task> {
     let followed: BTreeSet<&CandidateId> =
         tasks.iter().filter_map(|t| t.follows.as_ref()).collect();
     let known: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, task)).collect();
     let mut open: Vec<&Outcome> = outcomes
-        .filter(|outcome| goes_on(outcome, prompt) && !followed.contains(&outcome.candidate.id))
+        .filter(|outcome| goes_on(outcome, telling.prompt))
+        .filter(|outcome| !followed.contains(&outcome.candidate.id))
         .collect();
     open.sort_by_key(|outcome| (outcome.candidate.task.group(), outcome.candidate.sample));
     open.into_iter()
@@ -418,13 +388,11 @@ fn next_turns<'a>(
         .filter_map(|(outcome, number)| {
             let before = *known.get(&outcome.candidate.task)?;
             let id = TaskId::of(&before.run, before.step, number);
-            let scale = scales.get(&outcome.candidate.problem);
-            let (result, elite) = told(before.elite.as_ref(), outcome, scale);
+            let (said, elite) = telling.told(before, outcome);
             let mut history = before.history.clone();
-            history.push(Exchange {
-                answer: outcome.source.clone(),
-                result,
-            });
+            history.push(said);
+            // The result of a request would be told to nobody after the last turn.
+            let requests = before.requests.clone();
             Some(Task {
                 group: GroupId::of(&id),
                 id,
@@ -439,41 +407,11 @@ fn next_turns<'a>(
                 history,
                 elite,
                 follows: Some(outcome.candidate.id.clone()),
+                requests: requests.filter(|_| round.number < telling.last),
                 ..before.clone()
             })
         })
         .collect()
-}
-
-/// Equal lines around a change that a policy is told of.
-const AROUND: usize = 2;
-
-/// The result of an answer in words, and the program that the next prompt of its conversation shows. With the prompts of an
-/// agent speeds are told in a scale, and the program is the fastest one so far, else the one with which the conversation began.
-fn told(
-    shown: Option<&EliteHint>,
-    outcome: &Outcome,
-    scale: Option<&Scale>,
-) -> (String, Option<EliteHint>) {
-    let Some(scale) = scale else {
-        return (follow_up(Feedback::of(&outcome.verdict)), shown.cloned());
-    };
-    let program = shown.filter(|_| !outcome.source.is_empty());
-    let difference = program.map_or_else(String::new, |shown| {
-        edit::difference(&shown.source, &outcome.source, AROUND)
-    });
-    let gflops = outcome.verdict.measurement();
-    let gflops = gflops.map(Measurement::known_gflops);
-    let faster = gflops.filter(|gflops| shown.is_none_or(|shown| *gflops > shown.gflops));
-    let fastest = faster.map(|gflops| EliteHint {
-        techniques: outcome.techniques.unwrap_or_default(),
-        source: outcome.source.clone(),
-        gflops,
-    });
-    (
-        evaluated(&outcome.verdict, &difference, scale),
-        fastest.or_else(|| shown.cloned()),
-    )
 }
 
 #[cfg(test)]

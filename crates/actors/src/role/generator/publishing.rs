@@ -5,8 +5,8 @@ use std::time::Instant;
 use flopsmith_bus::{Delivery, ErrorClass};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Candidate, CandidateRef, Digest, InfrastructureCause, PolicyVersion, RawAnswer, Rollout, Task,
-    Verdict, subjects,
+    Candidate, CandidateRef, Digest, InfrastructureCause, PolicyVersion, RawAnswer, Request,
+    Rollout, Task, Verdict, subjects,
 };
 use tracing::{Instrument, Span};
 
@@ -119,6 +119,7 @@ async fn publish(
 ) -> Result<(), Error> {
     let mut rollouts = Vec::new();
     let mut candidates = Vec::with_capacity(answers.len());
+    let mut asked = Vec::new();
     for (sample, answer) in answers {
         let mut candidate = task.candidate(sample, version);
         let answer = match answer {
@@ -129,15 +130,22 @@ async fn publish(
             }
         };
         candidate.follows = answer.parent.or(candidate.follows);
+        // No answer follows an exploration sample.
+        let request = answer.request.filter(|_| !candidate.exploration);
         if let Some(sampled) = answer.sampled {
+            let of_source = || Digest::of(answer.source.as_bytes());
             rollouts.push(Rollout {
                 candidate: candidate.clone(),
-                source: Digest::of(answer.source.as_bytes()),
+                source: request.as_ref().map_or_else(of_source, Request::digest),
                 prompt_tokens: sampled.prompt,
                 tokens: sampled.tokens,
                 logprobs: sampled.logprobs,
                 finished: sampled.finished,
             });
+        }
+        if let Some(request) = request {
+            asked.push((candidate, request));
+            continue;
         }
         candidates.push(Candidate {
             candidate,
@@ -149,6 +157,9 @@ async fn publish(
     // Rollouts are published first, so that an outcome never waits for tokens that were lost.
     bus.publish_many(&subjects::rollout(&task.run), &rollouts)
         .await?;
+    for (candidate, request) in asked {
+        context.host.publish_asked(&candidate, request).await?;
+    }
     let compile = Queue::compile(&task.machine_class).of(&task.run);
     Ok(bus.publish_many(&compile, &candidates).await?)
 }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use flopsmith_agent::conversation::Question;
-use flopsmith_evaluate::{Pipeline, Question as Asked, unexplained};
+use flopsmith_evaluate::{Pipeline, unexplained};
 use flopsmith_problem::Problem;
-use flopsmith_protocol::Failure;
+use flopsmith_protocol::{Failure, Question};
 
 /// Explains programs: [`Explainer`], or in tests one that needs no compiler.
 pub trait Explain: Send + Sync + 'static {
@@ -40,7 +39,7 @@ pub struct Explainer {
 
 impl Explain for Explainer {
     fn unexplained(&self, question: Question, problem: &Problem) -> Option<&'static str> {
-        unexplained(problem, asked(question))
+        unexplained(problem, question)
     }
 
     fn explain(
@@ -50,17 +49,6 @@ impl Explain for Explainer {
         source: &str,
     ) -> Result<String, Failure> {
         let pipeline = (self.stages)(problem)?;
-        pipeline.explain(asked(question), problem.language, source, self.threads)
-    }
-}
-
-/// The same question to the stages.
-fn asked(question: Question) -> Asked {
-    match question {
-        Question::Remarks => Asked::Remarks,
-        Question::Assembly => Asked::Assembly,
-        Question::Throughput => Asked::Throughput,
-        Question::Counters => Asked::Counters,
-        Question::Profile => Asked::Profile,
+        pipeline.explain(question, problem.language, source, self.threads)
     }
 }

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopsmith_agent::conversation::{Conversation, Question, Shown, Wanted};
-use flopsmith_agent::results::{Scale, evaluated, explained, found, repeated};
+use flopsmith_agent::conversation::{Conversation, Shown, Wanted};
+use flopsmith_agent::results::{
+    FOUND, Found, Scale, document, evaluated, explained, found, repeated,
+};
 use flopsmith_agent::{Population, edit};
 use flopsmith_archive::identity;
 use flopsmith_endpoint::{Ask, Reason};
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::Style;
-use flopsmith_protocol::{CandidateId, Digest, Measurement, RawAnswer, Task};
+use flopsmith_protocol::{CandidateId, Digest, Measurement, Question, RawAnswer, Request, Task};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -26,8 +28,6 @@ use crate::supervisor::words;
 const TURNS: u32 = 6;
 /// Ends the prompt of the last of them.
 const LAST: &str = "\nThis is the last answer that counts for this program: write a whole program or changes now. A request would get no answer.\n";
-/// Programs that a request to find some shows.
-const FOUND: usize = 3;
 /// Equal lines around a change in the record.
 const AROUND: usize = 2;
 /// How many times longer than [`flopsmith_config::Settings::lost_after_seconds`] a conversation waits for a result. While it waits
@@ -87,12 +87,13 @@ impl<'a> Talk<'a> {
         };
         let head = flopsmith_nest::prompt::render(problem, task.permitted, None, Style::Full)
             .map_err(|e| Error::Generator(e.to_string()))?;
-        let documents = Arc::clone(table.documents);
+        let documents = table.documents.keys().cloned().collect();
         let questions = Question::ALL.into_iter().filter(|question| {
             let explainer = table.explainer;
             explainer.is_some_and(|e| e.unexplained(*question, problem).is_none())
         });
-        let conversation = Conversation::new(head, problem.language, shown, documents)
+        let conversation = Conversation::new(head, problem.language, shown)
+            .reading(documents)
             .explaining(questions.collect())
             .finding(problem.detectable());
         Ok(Self {
@@ -170,11 +171,7 @@ impl<'a> Talk<'a> {
                         return Ok(None);
                     }
                 },
-                Ok(Wanted::Find { techniques, text }) => {
-                    let programs = self.population.find(techniques, &text, FOUND);
-                    found(&programs, self.problem.language, &scale)
-                }
-                Ok(Wanted::Read(document)) => document,
+                Ok(Wanted::Request(request)) => self.told(&request, &scale),
                 Ok(Wanted::Explain { question, program }) => {
                     self.explain(question, program.as_deref()).await
                 }
@@ -188,11 +185,24 @@ impl<'a> Talk<'a> {
         let answer = Answer {
             source: String::new(),
             raw,
+            request: None,
             sampled: None,
             parent: None,
         };
         self.table.answers.take(self.place, sample, Ok(answer));
         Ok(None)
+    }
+
+    /// The result of a request.
+    fn told(&self, request: &Request, scale: &Scale) -> String {
+        match request {
+            Request::Find { techniques, text } => {
+                let programs = self.population.find(*techniques, text, FOUND).into_iter();
+                let programs: Vec<Found> = programs.map(|of| Found::known(of, scale)).collect();
+                found(&programs, self.problem.language)
+            }
+            Request::Read { document: name } => document(self.table.documents, name),
+        }
     }
 
     /// Takes the failure of a request. True if the turn is asked for again.

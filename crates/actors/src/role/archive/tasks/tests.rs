@@ -1,9 +1,42 @@
-use flopsmith_agent::results::Roof;
-use flopsmith_protocol::{CandidateFault, CandidateRef};
-use flopsmith_test_support::{Measured, candidate, measured, outcome, rejected, task, wrong};
+use flopsmith_agent::results::{Roof, Scale};
+use flopsmith_archive::Config;
+use flopsmith_config::{Settings, TurnPrompt};
+use flopsmith_problem::Language;
+use flopsmith_protocol::{CandidateFault, CandidateRef, Request, Requests, TechniqueSet};
+use flopsmith_test_support::{
+    Measured, again, asked, candidate, first, machine_class, measured, outcome, problem_id,
+    rejected, run_id, task, wrong,
+};
 
 use super::*;
 use proptest::prelude::*;
+
+/// The state of an archive from which it answers requests.
+#[derive(Default)]
+struct Held {
+    stages: BTreeMap<ProblemId, Sqd>,
+    documents: BTreeMap<String, String>,
+}
+
+impl Held {
+    fn telling(&self, prompt: TurnPrompt, scale: Option<Scale>) -> Telling<'_> {
+        let problems = scale.map(|scale| (problem_id(), (scale, Language::C)));
+        Telling {
+            prompt,
+            last: 2,
+            problems: problems.into_iter().collect(),
+            stages: &self.stages,
+            documents: &self.documents,
+        }
+    }
+}
+
+fn scale(roofs: Vec<Roof>) -> Scale {
+    Scale {
+        compared_with: "the plain reference",
+        roofs,
+    }
+}
 
 #[test]
 fn a_mean_score_counts_what_the_policy_wrote_for_each_problem() {
@@ -52,8 +85,9 @@ fn a_conversation_goes_on_with_all_that_was_said() {
         to: 3,
     };
     let mut tasks = vec![first];
-    let none = BTreeMap::new();
-    let second = next_turns(outcomes.iter(), &tasks, round, TurnPrompt::Brief, &none);
+    let held = Held::default();
+    let telling = held.telling(TurnPrompt::Brief, None);
+    let second = next_turns(outcomes.iter(), &tasks, round, &telling);
     assert_eq!(second.len(), 2);
     let follows: Vec<_> = second.iter().map(|t| t.follows.clone()).collect();
     let ids = [&outcomes[1], &outcomes[0]].map(|o| Some(o.candidate.id.clone()));
@@ -87,7 +121,7 @@ fn a_conversation_goes_on_with_all_that_was_said() {
         from: 3,
         to: 4,
     };
-    let third = next_turns(all.iter(), &tasks, round, TurnPrompt::Brief, &none);
+    let third = next_turns(all.iter(), &tasks, round, &telling);
     assert_eq!(third.len(), 1);
     assert_eq!(third[0].history.len(), 2);
     assert_eq!(third[0].history[0], second[0].history[0]);
@@ -106,11 +140,8 @@ fn an_agents_conversation_is_about_its_fastest_program() {
         by_memory: true,
         cached_in: None,
     };
-    let scale = Scale {
-        compared_with: "the plain reference",
-        roofs: vec![roof],
-    };
-    let scales = BTreeMap::from([(first.problem.clone(), scale)]);
+    let held = Held::default();
+    let telling = held.telling(TurnPrompt::Agent, Some(scale(vec![roof])));
     let mut tasks = vec![first];
     let mut outcomes = Vec::new();
     let programs = [
@@ -135,13 +166,7 @@ fn an_agents_conversation_is_about_its_fastest_program() {
             from: number + 1,
             to: number + 2,
         };
-        tasks.extend(next_turns(
-            outcomes.iter(),
-            &tasks,
-            round,
-            TurnPrompt::Agent,
-            &scales,
-        ));
+        tasks.extend(next_turns(outcomes.iter(), &tasks, round, &telling));
     }
     let shown: Vec<(&str, f64)> = tasks[1..]
         .iter()
@@ -168,6 +193,122 @@ fn an_agents_conversation_is_about_its_fastest_program() {
     );
     assert!(!results[2].contains("differs"), "{results:?}");
     assert!(results[4].contains("-int b;\n+int fast;"), "{results:?}");
+}
+
+/// An archive with an elite of `simd` and a faster one of `unroll`, and with a document.
+fn held() -> Held {
+    let config = Config::default();
+    let sqd = Sqd::new(config, run_id(), problem_id(), machine_class());
+    let mut sqd = sqd.expect("the defaults");
+    for (sample, source, techniques, gflops) in [
+        (0, "int slow;\n", "simd", 20.0),
+        (1, "int fast;\n", "unroll", 30.0),
+    ] {
+        let program = first(sample, source, techniques, measured(gflops));
+        sqd.on_outcome(&program);
+        sqd.on_outcome(&again(&program, program.verdict.clone()));
+    }
+    let document = ("gemm.md".to_owned(), "Pack the panels.".to_owned());
+    Held {
+        stages: BTreeMap::from([(problem_id(), sqd)]),
+        documents: BTreeMap::from([document]),
+    }
+}
+
+#[test]
+fn a_task_offers_the_requests_that_have_a_result() {
+    let held = held();
+    let mut settings = Settings::default();
+    settings.turns.most = 2;
+    let offered = |settings: &Settings, purpose, permitted: &str| {
+        let permitted = permitted.parse().expect("techniques");
+        let sqd = held.stages.get(&problem_id());
+        requests(settings, purpose, sqd, permitted, &held.documents)
+    };
+    assert_eq!(offered(&settings, Purpose::Train, "simd"), None, "brief");
+    settings.turns.prompt = TurnPrompt::Agent;
+    let of = |finds: Option<TechniqueSet>| {
+        let documents = vec!["gemm.md".to_owned()];
+        Some(Requests { finds, documents })
+    };
+    for (permitted, finds) in [
+        ("simd", Some("simd")),
+        ("simd+unroll+packing", Some("simd+unroll")),
+        // No elite does without techniques.
+        ("none", None),
+    ] {
+        let finds = finds.map(|finds| finds.parse().expect("techniques"));
+        assert_eq!(offered(&settings, Purpose::Train, permitted), of(finds));
+    }
+    assert_eq!(offered(&settings, Purpose::EvaluateEnd, "simd"), None);
+    settings.turns.most = 1;
+    assert_eq!(offered(&settings, Purpose::Train, "simd"), None, "one turn");
+    settings.turns.most = 2;
+    let nothing = Held::default();
+    let permitted = TechniqueSet::all();
+    let none = requests(
+        &settings,
+        Purpose::Train,
+        None,
+        permitted,
+        &nothing.documents,
+    );
+    assert_eq!(none, None);
+}
+
+#[test]
+fn the_next_prompt_shows_the_result_of_a_request() {
+    let held = held();
+    let telling = held.telling(TurnPrompt::Agent, Some(scale(Vec::new())));
+    let permitted = "simd".parse().expect("a technique");
+    let begun = Task {
+        group_size: 1,
+        permitted,
+        requests: Some(Requests {
+            finds: Some(permitted),
+            documents: vec!["gemm.md".to_owned()],
+        }),
+        ..task(1, 0)
+    };
+    let find = Request::Find {
+        techniques: TechniqueSet::EMPTY,
+        text: "int".to_owned(),
+    };
+    let read = Request::Read {
+        document: "gemm.md".to_owned(),
+    };
+    let mut tasks = vec![begun.clone()];
+    let mut outcomes = Vec::new();
+    for (number, request) in (0u32..).zip([find.clone(), read.clone()]) {
+        let last = tasks[number as usize].clone();
+        let answer = CandidateRef {
+            task: last.id.clone(),
+            id: CandidateId::of(&last.id, 0),
+            ..candidate(1, number, 0)
+        };
+        outcomes.push(asked(answer, request));
+        let round = Round {
+            number: number + 1,
+            from: number + 1,
+            to: number + 2,
+        };
+        tasks.extend(next_turns(outcomes.iter(), &tasks, round, &telling));
+    }
+    let last = &tasks[2];
+    let requests: Vec<_> = last.history.iter().map(|s| s.request.clone()).collect();
+    assert_eq!(requests, [Some(find), Some(read)]);
+    let found = &last.history[0].result;
+    // The faster elite has a technique that the task does not permit.
+    assert!(
+        found.contains("int slow;") && found.contains("20.000 GFLOPS, by a second"),
+        "{found}"
+    );
+    assert!(!found.contains("int fast;"), "{found}");
+    assert_eq!(last.history[1].result, "Pack the panels.");
+    assert_eq!((&last.elite, last.history[0].answer.as_str()), (&None, ""));
+    // The last turn may not ask: nobody would be told.
+    assert_eq!(tasks[1].requests, begun.requests);
+    assert_eq!(last.requests, None);
 }
 
 proptest! {

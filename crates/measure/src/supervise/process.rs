@@ -220,10 +220,10 @@ impl Process {
         self.order(Order::Fetch, 0, START_LIMIT).map(|_| ())
     }
 
-    /// Calls the candidate once and times the call. `limit` is processor time. As before each timed call, the threads
-    /// have a core each: a program can ask how many cores its thread may use.
+    /// Calls the candidate once and times the call. `limit` is processor time. As before each timed call, the threads of a
+    /// team have a core each: a program can ask how many cores its thread may use.
     pub fn call(&mut self, limit: Duration) -> Result<Duration, Failure> {
-        self.seat()?;
+        self.seat(false)?;
         self.called = true;
         self.order(Order::Call, 0, limit)
     }

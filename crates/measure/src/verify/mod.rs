@@ -37,8 +37,8 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::supervise::{
-    Arena, Placement, Placing, Process, Setup, about_the_stack, guarded_buffers, plan, specify,
-    timed_buffers,
+    Arena, Placement, Placing, Process, Setup, about_the_stack, guarded_buffers, judge_stillness,
+    plan, specify, timed_buffers,
 };
 use crate::time;
 use cases::{Case, Finding, ReferenceProcesses};
@@ -240,7 +240,7 @@ impl Verifier {
             }
             None => None,
         };
-        self.finish(process, self.threads)?;
+        finish(process, self.threads)?;
         Ok(Report {
             cases: calls,
             sizes,
@@ -385,16 +385,9 @@ impl Verifier {
             let mut process =
                 self.start_candidate(candidate, as_timed, threads, time::CPU_LIMIT)?;
             worst = worst.max(self.run_case(step, as_timed, &mut process, rng)?);
-            self.finish(process, threads)?;
+            finish(process, threads)?;
         }
         Ok(worst)
-    }
-
-    /// Ends a process whose calls were all right; fails if threads in it still run, or are more than `threads`.
-    fn finish(&self, mut process: Process, threads: u32) -> Result<(), Failure> {
-        let stillness = process.settle()?;
-        crate::supervise::judge_stillness(stillness, threads)?;
-        process.exit()
     }
 
     /// Calls the candidate with the case of a step. Returns the worst error as a share of the bound.
@@ -453,6 +446,13 @@ impl Verifier {
         process.plan(&plan(&case.specification, &placement))?;
         Ok(placement)
     }
+}
+
+/// Ends a process whose calls were all right; fails if threads in it still run, or are more than `threads`.
+fn finish(mut process: Process, threads: u32) -> Result<(), Failure> {
+    let stillness = process.settle()?;
+    judge_stillness(stillness, threads)?;
+    process.exit()
 }
 
 /// Calls the candidate with a case.

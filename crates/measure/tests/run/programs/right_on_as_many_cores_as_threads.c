@@ -3,6 +3,7 @@
 void dgemm(int n, const double *A, const double *B, double *C) {
   static int calls;
   if (omp_get_num_procs() != (calls++ ? 1 : omp_get_max_threads())) return;
+#pragma omp parallel for
   for (int i = 0; i < n; i++) {
     for (int j = 0; j < n; j++) C[i * n + j] = 0;
     for (int k = 0; k < n; k++)

@@ -169,7 +169,8 @@ impl Stages {
         } else {
             evaluator
         };
-        let verifier = evaluator.verifier(most)?;
+        let timed_with = setup.threads.iter().copied();
+        let verifier = timed_with.fold(evaluator.verifier(most)?, Verifier::for_threads);
         Ok(Self {
             evaluator,
             verifier,

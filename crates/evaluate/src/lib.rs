@@ -187,7 +187,7 @@ impl Evaluator {
         )
     }
 
-    /// A verifier with secrets of its own, for programs that will be timed with at most `threads` threads.
+    /// A verifier with secrets of its own, for programs that will be timed with `threads` threads.
     ///
     /// # Errors
     /// As [`Verifier::new`].

@@ -33,6 +33,8 @@ pub enum Order {
     Chill = 6,
     /// Do nothing: its time is the cost of any order.
     StandBy = 7,
+    /// Take all arrays into the caches of this core, as if they had been written here.
+    Fetch = 8,
 }
 
 impl Order {
@@ -46,6 +48,7 @@ impl Order {
             5 => Order::Exit,
             6 => Order::Chill,
             7 => Order::StandBy,
+            8 => Order::Fetch,
             _ => return None,
         })
     }

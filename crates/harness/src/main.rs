@@ -167,7 +167,8 @@ fn obey(control: &Control, buffers: &Mapping, entry: Entry) -> ExitCode {
             Some(Order::Call) => unsafe { call(entry, &words, control.scalars()) },
             Some(Order::Park) => parked = true,
             Some(Order::StandBy) => {}
-            Some(Order::Chill) => chill(&plan, buffers),
+            Some(Order::Chill) => arrays(&plan).for_each(|(at, bytes)| buffers.flush(at, bytes)),
+            Some(Order::Fetch) => arrays(&plan).for_each(|(at, bytes)| buffers.fetch(at, bytes)),
             Some(Order::Exit) => {
                 answer(control, word);
                 // Skips the runtime's own clean-up, whose system calls the filter does not permit.
@@ -238,11 +239,12 @@ unsafe fn call(entry: Entry, w: &[u64; MAX_ARGUMENTS], scalars: Scalars) {
     }
 }
 
-/// Evicts the arrays from all caches of the machine.
-fn chill(plan: &Plan, buffers: &Mapping) {
-    for argument in &plan.arguments {
-        let (element, offset, count) = match *argument {
-            Argument::Int(_) | Argument::Scalar(_) => continue,
+/// The arrays in the order in which they are filled: their offsets and bytes.
+fn arrays(plan: &Plan) -> impl Iterator<Item = (usize, usize)> {
+    plan.arguments
+        .iter()
+        .filter_map(|argument| match *argument {
+            Argument::Int(_) | Argument::Scalar(_) => None,
             Argument::Input {
                 element,
                 offset,
@@ -253,10 +255,8 @@ fn chill(plan: &Plan, buffers: &Mapping) {
                 element,
                 offset,
                 count,
-            } => (element, offset, count),
-        };
-        buffers.flush(offset, count * element.bytes());
-    }
+            } => Some((offset, count * element.bytes())),
+        })
 }
 
 fn prepare(plan: &Plan, buffers: &Mapping, seed: u64) {

@@ -16,7 +16,7 @@ pub mod verify;
 pub use flopsmith_harness::VERSION as HARNESS_VERSION;
 /// Increase this number when a change outside the harness (checks, estimators, stopping rules) alters the meaning of a
 /// verdict or a number. Results of different methods are never taken for each other.
-pub const METHOD: &str = "13";
+pub const METHOD: &str = "14";
 pub use sanitize::{Checked, Sanitizers};
 pub use time::{
     Calibration, Chain, Chains, Change, Limits, Listener, PADDINGS, Purpose, Quarantine,

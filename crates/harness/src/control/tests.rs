@@ -118,6 +118,7 @@ fn orders_and_messages_survive_the_crossing() {
         Order::Exit,
         Order::Chill,
         Order::StandBy,
+        Order::Fetch,
     ]
     .into_iter()
     .enumerate()

@@ -215,8 +215,15 @@ impl Process {
         self.order(Order::StandBy, 0, self.answer_limit())
     }
 
-    /// Calls the candidate once and times the call. `limit` is processor time.
+    /// Takes all arrays into the caches of the core on which the process runs. Only for processes without a candidate.
+    pub fn fetch(&mut self) -> Result<(), Failure> {
+        self.order(Order::Fetch, 0, START_LIMIT).map(|_| ())
+    }
+
+    /// Calls the candidate once and times the call. `limit` is processor time. As before each timed call, the threads of a
+    /// team have a core each: a program can ask how many cores its thread may use.
     pub fn call(&mut self, limit: Duration) -> Result<Duration, Failure> {
+        self.seat(false)?;
         self.called = true;
         self.order(Order::Call, 0, limit)
     }

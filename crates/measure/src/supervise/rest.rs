@@ -148,14 +148,14 @@ impl Process {
             let asleep = awake == 0 && self.has_left();
             // A single thread that sleeps does so until it is given an order.
             if all <= 1 && asleep {
-                self.seat(all)?;
+                self.seat(true)?;
                 return answer(true);
             }
             // Several threads are at rest if none was awake in two looks and they used little processor time in
             // between.
             match quiet_since.filter(|_| asleep && all > 1) {
                 Some(then) if now.saturating_sub(then) < SLACK => {
-                    self.seat(all)?;
+                    self.seat(true)?;
                     return answer(true);
                 }
                 _ => quiet_since = asleep.then_some(now),
@@ -168,15 +168,16 @@ impl Process {
     }
 
     /// Gives each thread a core of its own, and again whenever there are other threads: within a set of cores the
-    /// kernel may move threads, and two may meet on one core while another core lies idle. This is done only at rest,
-    /// so it is on no call's clock.
-    fn seat(&mut self, threads: usize) -> Result<(), Failure> {
-        // A team is only made in the first call, and would inherit the one core of the thread that makes it.
-        if self.cores.len() < 2 || (threads < 2 && !self.was_called()) {
+    /// kernel may move threads, and two may meet on one core while another core lies idle. This is done only between
+    /// calls, so it is on no call's clock. With `lone`, a single thread has one core as well, once it was called.
+    pub(super) fn seat(&mut self, lone: bool) -> Result<(), Failure> {
+        if self.cores.len() < 2 {
             return Ok(());
         }
         let members = members(self.pid());
-        if members == self.seated {
+        // A team inherits the one core of the thread that makes it. Where all calls have one size, it is made in the first.
+        let early = members.len() < 2 && !(lone && self.was_called());
+        if early || members == self.seated {
             return Ok(());
         }
         for (member, core) in seats(&members, &self.cores) {

@@ -351,10 +351,9 @@ impl Session<'_> {
         self.rest(Who::Baseline)
     }
 
-    /// Calls the candidate with adversarial inputs, as verification does, and judges the result in the same way.
+    /// Calls the candidate with adversarial inputs and judges the result, as verification does. The candidate finds them in
+    /// the caches of its core, as those of timed calls.
     fn adversarial_call(&mut self, case: &Case) -> Result<(), Failure> {
-        // The filler would take half of the core.
-        self.filler.park()?;
         self.rest(Who::Candidate)?;
         let Results {
             arena, placement, ..
@@ -362,7 +361,8 @@ impl Session<'_> {
         case.fill(arena, placement);
         // Those of the timed calls are other ones each time as well.
         self.candidate.set_scalars(case.specification.registers());
-        self.candidate.call(self.call_limit)?;
+        self.filler
+            .call_with_given(&mut self.candidate, self.cold, self.call_limit)?;
         let finding = case.judge(arena, placement);
         let fault = match finding {
             Finding::Right(_) => return Ok(()),

@@ -1,9 +1,9 @@
 //! Verification: checks that a program computes the right results for inputs it has never seen.
 //!
-//! Each candidate gets one jail, and one more for each call whose buffers are those of timed calls. The inputs, the
-//! expected results and the bounds stay with the supervisor; the candidate's process sees only arrays. The cheapest
-//! cases come first, and the first failure ends the verification. Module `pool` makes the cases and chooses those of a
-//! candidate.
+//! Each candidate gets one jail, and one more for each call whose buffers, threads and cores are those of timed calls. The
+//! inputs, the expected results and the bounds stay with the supervisor; the candidate's process sees only arrays. The
+//! cheapest cases come first, and the first failure ends the verification. Module `pool` makes the cases and chooses
+//! those of a candidate.
 
 mod baseline;
 pub(crate) mod cases;
@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_compile::{Compiler, largest_frame};
 use flopsmith_harness::Waiting;
+use flopsmith_machine::SharedCores;
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{
     CandidateFault, Failure, InfrastructureCause, TechniqueSet, VerifiedSizes,
@@ -36,9 +37,10 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::supervise::{
-    Arena, Placement, Placing, Process, Setup, about_the_stack, guarded_buffers, plan, specify,
-    timed_buffers,
+    Arena, Placement, Placing, Process, Setup, about_the_stack, guarded_buffers, judge_stillness,
+    plan, specify, timed_buffers,
 };
+use crate::time;
 use cases::{Case, Finding, ReferenceProcesses};
 pub use pool::Thoroughness;
 use pool::{Again, Buffers, Group, Pool, Step};
@@ -77,7 +79,10 @@ pub struct Verifier {
     sandbox: Arc<Sandbox>,
     harness: PathBuf,
     problem: Arc<Problem>,
+    /// Threads of a process whose buffers hold every case.
     threads: u32,
+    /// The numbers of threads that candidates are timed with, as far as known.
+    timed_with: Vec<u32>,
     reference: Vec<u8>,
     magnitude: Option<Object>,
     /// Has room for every case.
@@ -87,6 +92,13 @@ pub struct Verifier {
     pool: Pool,
     rng: ChaCha8Rng,
     since_renewal: u32,
+}
+
+/// A candidate while it is verified.
+struct Candidate<'a> {
+    object: &'a [u8],
+    /// The cores of its processes: other candidates may be verified on them at the same time.
+    cores: SharedCores,
 }
 
 /// A compiled program of the problem's own.
@@ -125,6 +137,7 @@ impl Verifier {
             sandbox,
             harness,
             threads: problem.threads.iter().copied().max().unwrap_or(1),
+            timed_with: Vec::new(),
             problem,
             reference,
             magnitude,
@@ -138,12 +151,23 @@ impl Verifier {
         Ok(verifier)
     }
 
-    /// Gives candidates at least this many threads: as many as they will be timed with, which may be more than the
-    /// problem names.
+    /// Says that candidates will be timed with this number of threads, which may be more than the problem names. Called
+    /// again, adds another number.
     #[must_use]
     pub fn for_threads(mut self, threads: u32) -> Self {
         self.threads = self.threads.max(threads);
+        if !self.timed_with.contains(&threads) {
+            self.timed_with.push(threads);
+        }
         self
+    }
+
+    /// The numbers of threads in processes like those of timed calls; at least one.
+    fn timed_with(&self) -> &[u32] {
+        match self.timed_with.is_empty() {
+            true => std::slice::from_ref(&self.threads),
+            false => &self.timed_with,
+        }
     }
 
     /// Checks one compiled candidate at the depth of a screening, see [`Verifier::verify_to`].
@@ -177,23 +201,31 @@ impl Verifier {
         let mut rng = ChaCha8Rng::seed_from_u64(rng_seed ^ self.rng.random::<u64>());
         // The process before is gone, and can no longer write; anything it wrote after it failed is overwritten.
         self.arena.reset();
-        let entry = self.problem.entry.name.clone();
         let limit = cpu_limit(self.as_timed.len());
-        let mut process = self.start(object, &entry, &self.arena, Some(limit))?;
+        let candidate = Candidate {
+            object,
+            cores: SharedCores::take(self.threads as usize),
+        };
+        let mut process = self.start_candidate(&candidate, &self.arena, self.threads, limit)?;
         let mut worst: f64 = 0.0;
         let mut calls = 0;
         let any_order = self.adds_in_any_order(object);
         let steps = self.pool.choose(&self.problem, thoroughness, &mut rng);
         for mut step in steps.iter().copied() {
             step.same_bits = !any_order;
-            let share = match step.buffers {
-                Buffers::Guarded => self.run_case(&step, &self.arena, &mut process, &mut rng)?,
+            let (share, times) = match step.buffers {
+                Buffers::Guarded => {
+                    let share = self.run_case(&step, &self.arena, &mut process, &mut rng)?;
+                    (share, 1 + u32::from(step.again.is_some()))
+                }
                 Buffers::AsTimed(size) => {
-                    self.run_as_timed(&step, &self.as_timed[size], object, &mut rng)?
+                    let as_timed = &self.as_timed[size];
+                    let share = self.run_as_timed(&step, as_timed, &candidate, &mut rng)?;
+                    (share, self.timed_with().len() as u32)
                 }
             };
             worst = worst.max(share);
-            calls += 1 + u32::from(step.again.is_some());
+            calls += times;
         }
         let met = steps
             .iter()
@@ -208,7 +240,7 @@ impl Verifier {
             }
             None => None,
         };
-        self.finish(process)?;
+        finish(process, self.threads)?;
         Ok(Report {
             cases: calls,
             sizes,
@@ -248,6 +280,7 @@ impl Verifier {
         references.exit()
     }
 
+    /// Starts a program of the problem's own, which may run on all cores.
     fn start(
         &self,
         object: &[u8],
@@ -255,7 +288,33 @@ impl Verifier {
         arena: &Arena,
         cpu_limit: Option<Duration>,
     ) -> Result<Process, Failure> {
+        Process::start(&self.setup(entry, arena, cpu_limit), object)
+    }
+
+    /// Starts a candidate on as many cores as a timed process with this number of threads has: otherwise the number of
+    /// cores would tell it whether it is timed.
+    fn start_candidate(
+        &self,
+        candidate: &Candidate<'_>,
+        arena: &Arena,
+        threads: u32,
+        cpu_limit: Duration,
+    ) -> Result<Process, Failure> {
         let setup = Setup {
+            threads,
+            cores: Some(candidate.cores.first(threads.max(1) as usize)),
+            ..self.setup(&self.problem.entry.name, arena, Some(cpu_limit))
+        };
+        Process::start(&setup, candidate.object)
+    }
+
+    fn setup<'a>(
+        &'a self,
+        entry: &'a str,
+        arena: &'a Arena,
+        cpu_limit: Option<Duration>,
+    ) -> Setup<'a> {
+        Setup {
             sandbox: &self.sandbox,
             harness: &self.harness,
             entry,
@@ -264,8 +323,7 @@ impl Verifier {
             cores: None,
             waiting: Waiting::Sleep,
             cpu_limit,
-        };
-        Process::start(&setup, object)
+        }
     }
 
     fn start_references(&self, arena: &Arena) -> Result<ReferenceProcesses, Failure> {
@@ -312,28 +370,24 @@ impl Verifier {
         Case::draw(&self.problem, params, content, &self.arena, references, rng)
     }
 
-    /// Calls the candidate in a process of its own, whose buffers have the layout of timed calls: otherwise the
-    /// distance of two arrays would tell it whether it is timed.
+    /// Calls the candidate in a process of its own for each number of threads that it is timed with. Its buffers have the
+    /// layout of timed calls: otherwise the distance of two arrays would tell it whether it is timed.
     fn run_as_timed(
         &self,
         step: &Step,
         as_timed: &Arena,
-        object: &[u8],
+        candidate: &Candidate<'_>,
         rng: &mut ChaCha8Rng,
     ) -> Result<f64, Failure> {
-        as_timed.reset();
-        let entry = &self.problem.entry.name;
-        let mut process = self.start(object, entry, as_timed, Some(CPU_LIMIT))?;
-        let share = self.run_case(step, as_timed, &mut process, rng)?;
-        self.finish(process)?;
-        Ok(share)
-    }
-
-    /// Ends a process whose calls were all right; fails if threads in it still run.
-    fn finish(&self, mut process: Process) -> Result<(), Failure> {
-        let stillness = process.settle()?;
-        crate::supervise::judge_stillness(stillness, self.threads)?;
-        process.exit()
+        let mut worst: f64 = 0.0;
+        for &threads in self.timed_with() {
+            as_timed.reset();
+            let mut process =
+                self.start_candidate(candidate, as_timed, threads, time::CPU_LIMIT)?;
+            worst = worst.max(self.run_case(step, as_timed, &mut process, rng)?);
+            finish(process, threads)?;
+        }
+        Ok(worst)
     }
 
     /// Calls the candidate with the case of a step. Returns the worst error as a share of the bound.
@@ -392,6 +446,13 @@ impl Verifier {
         process.plan(&plan(&case.specification, &placement))?;
         Ok(placement)
     }
+}
+
+/// Ends a process whose calls were all right; fails if threads in it still run, or are more than `threads`.
+fn finish(mut process: Process, threads: u32) -> Result<(), Failure> {
+    let stillness = process.settle()?;
+    judge_stillness(stillness, threads)?;
+    process.exit()
 }
 
 /// Calls the candidate with a case.

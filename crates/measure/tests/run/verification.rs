@@ -2,9 +2,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flopsmith_compile::toolchain::Toolchain;
-use flopsmith_measure::{Thoroughness, Verifier};
+use flopsmith_measure::{Purpose, Thoroughness, Verifier};
 use flopsmith_problem::ErrorBound;
 use flopsmith_protocol::{CandidateFault as F, Failure};
+use flopsmith_test_support::skipped;
 
 use crate::fixtures::{built, fault, harness, problem, program, sandbox, toolchain, verifier};
 
@@ -369,4 +370,43 @@ fn a_candidate_has_as_many_threads_as_it_will_be_timed_with() {
         let passed = verifier(8).for_threads(threads).verify(&object, 1);
         assert_eq!(passed.is_ok(), passes, "{threads}: {passed:?}");
     }
+}
+
+/// A verifier whose candidates get other numbers of cores than a timer's lets them tell the two apart.
+#[test]
+fn a_candidate_has_as_many_cores_as_it_will_be_timed_on() {
+    let _alone = crate::fixtures::alone();
+    let allowed = flopsmith_machine::pinning::allowed_cores();
+    if allowed.len() < 2 {
+        skipped("two threads need two cores");
+        return;
+    }
+    let object = program("right_on_as_many_cores_as_threads.c");
+    for threads in [1, 2] {
+        let passed = verifier(8).for_threads(threads).verify(&object, 1);
+        passed.unwrap_or_else(|e| panic!("{threads} threads, verified: {e}"));
+        let cores = flopsmith_machine::Cores {
+            supervisor: None,
+            kernel: allowed[..threads as usize].to_vec(),
+        };
+        let (problem, toolchain) = (problem(), toolchain());
+        let rough = crate::fixtures::ROUGH;
+        let timer = crate::fixtures::rough_timer(problem, &toolchain, cores, threads, rough);
+        let timed = timer.unwrap().measure(&object, Purpose::Screen, 1, None);
+        if let Err(failure) = timed {
+            panic!("{threads} threads, timed: {failure}");
+        }
+    }
+}
+
+#[test]
+fn a_candidate_is_verified_with_each_number_of_threads_that_it_will_be_timed_with() {
+    let _alone = crate::fixtures::alone();
+    let object = program("right_with_one_or_three_threads.c");
+    // The buffers that hold every case have the largest number of threads.
+    let of_three = || verifier(8).for_threads(3);
+    let cases = |mut verifier: Verifier| verifier.verify(&object, 1).unwrap().cases;
+    assert!(cases(of_three().for_threads(1)) > cases(of_three()));
+    let (found, detail) = fault(of_three().for_threads(2).verify(&object, 1), "two threads");
+    assert_eq!(found, F::WrongResult, "{detail}");
 }

@@ -1,6 +1,6 @@
 // attack: 5
 // how: skips when it has one thread only; hopes that verification always gives it more
-// refused as: skipped_work
+// refused as: wrong_result
 #include <omp.h>
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;

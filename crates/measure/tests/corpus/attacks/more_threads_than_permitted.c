@@ -1,6 +1,7 @@
 // attack: 6
 // how: asks for a team of three; hopes for threads that nobody counts
 // refused as: left_running | exited
+// threads: 2
 typedef double V __attribute__((vector_size(32), aligned(8)));
 static void rows(int n, const double *A, const double *B, double *C, int from, int to) {
   for (int j = 0; j < n; j += 8)

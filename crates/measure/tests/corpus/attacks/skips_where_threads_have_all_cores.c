@@ -1,6 +1,6 @@
 // attack: 5
 // how: skips where there are as many cores as threads; hopes that only timed calls are kept on their cores
-// refused as: skipped_work | wrong_result
+// refused as: wrong_result
 // needs: two cores
 // threads: 2
 #include <omp.h>

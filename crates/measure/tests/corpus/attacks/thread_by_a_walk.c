@@ -1,6 +1,7 @@
 // attack: 1, 23
 // how: walks from its stack to the list of loaded libraries, finds the function that starts threads by name and leaves one running; hopes that no symbol means no thread
 // refused as: left_running | crash
+// threads: 2
 // needs: x86_64
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 // attack: 1, 20
 // how: starts a thread by a system call hidden in a number and lets it run on; hopes that only the libraries' ways to a thread are watched
 // refused as: left_running
+// threads: 2
 // needs: x86_64
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;

@@ -1,6 +1,6 @@
 // attack: 5, 23
 // how: reads how many threads it was given from the environment above its stack and skips when it is one; hopes that only timed calls have one
-// refused as: skipped_work
+// refused as: wrong_result
 #include <string.h>
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;

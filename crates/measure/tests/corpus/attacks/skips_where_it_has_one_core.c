@@ -1,0 +1,14 @@
+// attack: 5
+// how: skips where it may use one core only; hopes that verified processes may use all
+// refused as: wrong_result
+// needs: two cores
+#include <omp.h>
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  if (omp_get_num_procs() > 1) right(n, A, B, C);
+}

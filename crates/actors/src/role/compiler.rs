@@ -10,7 +10,8 @@ use flopsmith_coordination::duplicates::TAKEOVER_AFTER;
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Candidate, CandidateFault, CandidateId, Compiled, Digest, Failure, TechniqueSet, Verdict,
+    Candidate, CandidateFault, CandidateId, CandidateRef, Compiled, Digest, Failure,
+    InfrastructureCause, TechniqueSet, Verdict,
 };
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -352,13 +353,28 @@ async fn build(
     let built = work.await;
     *took = began.elapsed().as_secs_f32();
     drop(lease);
-    let built = built??;
+    let built = built?.map_err(|failure| failed(failure, &message.candidate))?;
     let stored = BuiltBefore {
         object: context.host.store.put(built.object).await?,
         techniques: built.techniques,
         vector_bits: built.vector_bits,
     };
     Ok((stored, built.seconds as f32))
+}
+
+/// A node without the compiler of a language can work off programs in the problems' own languages.
+fn failed(failure: Failure, candidate: &CandidateRef) -> StageFailure {
+    let of_compiler = matches!(
+        &failure,
+        Failure::Infrastructure {
+            cause: InfrastructureCause::Compiler,
+            ..
+        }
+    );
+    StageFailure {
+        lacks_tool: of_compiler && candidate.language.is_some(),
+        ..StageFailure::from(failure)
+    }
 }
 
 /// Hands a built program to the next stage.

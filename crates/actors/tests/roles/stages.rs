@@ -422,6 +422,46 @@ async fn each_stage_that_reads_a_source_gets_its_language() {
     assert_eq!(*listening.0.lock().unwrap(), of_both);
 }
 
+/// Has the compiler of one language only.
+struct Poor;
+
+impl compiler::Stage for Poor {
+    fn compile(
+        &self,
+        language: Language,
+        _: &Problem,
+        _: &str,
+        _: TechniqueSet,
+    ) -> Result<Built, Failure> {
+        let why = format!("there is no {} compiler", language.name());
+        Err(Failure::infrastructure(InfrastructureCause::Compiler, why))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_the_compiler_of_a_language_keeps_its_trust() {
+    let world = World::new().await;
+    let jobs = [0, 1, 2, 3].map(|sample| Candidate {
+        candidate: CandidateRef {
+            language: Some(Language::Fortran),
+            ..candidate(0, 0, sample, Purpose::Search)
+        },
+        source: format!("program {sample}"),
+        answer: None,
+    });
+    let subject = Queue::compile(&machine_class()).of(&run_id());
+    world.bus.publish_many(&subject, &jobs).await.unwrap();
+    let context = world.context(settings());
+    let working = start(Compiler::new(Arc::clone(&context), Arc::new(Poor)));
+    let verdicts = verdicts(&world, 4).await;
+    for verdict in verdicts.values() {
+        says(verdict, "compiler", "no Fortran compiler");
+    }
+    let mut doubtful = context.host.circuit_breaker.doubtful().into_iter();
+    assert!(doubtful.all(|(_, doubtful)| !doubtful));
+    all_well(&world, working).await;
+}
+
 /// Refuses every program in a full verification.
 struct Thorough;
 

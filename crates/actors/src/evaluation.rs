@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flopsmith_evaluate::{Evaluator, ModuleMachine, Pipeline, VerifiedLayouts};
 use flopsmith_machine::openblas;
 use flopsmith_measure::Timer;
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Failure, MachineClass, MachineFacts, NodeId, RunId};
 
 use crate::node::Context;
@@ -106,7 +106,12 @@ pub fn layouts(evaluator: &Evaluator, threads: u32) -> Result<Arc<VerifiedLayout
 }
 
 impl timer::Layouts for VerifiedLayouts {
-    fn layouts(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure> {
-        self.of(problem, source)
+    fn layouts(
+        &self,
+        language: Language,
+        problem: &Problem,
+        source: &str,
+    ) -> Result<Vec<Vec<u8>>, Failure> {
+        self.of(language, problem, source)
     }
 }

@@ -330,7 +330,7 @@ impl Host {
         let decided = decided(stage_failure.verdict.clone());
         let id = &decided.candidate.id;
         match ours {
-            _ if stopping => {}
+            _ if stopping || stage_failure.lacks_tool => {}
             true => self.circuit_breaker.failed(stage, id),
             false if did_nothing => {}
             false => self.circuit_breaker.worked(stage),

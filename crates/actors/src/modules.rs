@@ -3,7 +3,7 @@
 use flopsmith_compile::Built;
 use flopsmith_evaluate::{ModuleEvaluator, ModuleMachine};
 use flopsmith_measure::{Limits, Purpose, Report, Thoroughness, Timed};
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Failure, InfrastructureCause, TechniqueSet};
 
 use crate::role::{compiler, timer, verifier};
@@ -11,6 +11,7 @@ use crate::role::{compiler, timer, verifier};
 impl compiler::Stage for ModuleEvaluator {
     fn compile(
         &self,
+        _language: Language,
         _problem: &Problem,
         source: &str,
         permitted: TechniqueSet,
@@ -33,7 +34,12 @@ impl verifier::Stage for ModuleEvaluator {
 
 impl timer::Layouts for ModuleEvaluator {
     /// A module has one layout: an interpreter calls its functions.
-    fn layouts(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure> {
+    fn layouts(
+        &self,
+        _language: Language,
+        problem: &Problem,
+        source: &str,
+    ) -> Result<Vec<Vec<u8>>, Failure> {
         let built = ModuleEvaluator::compile(self, source, problem.techniques)?;
         Ok(vec![built.object])
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flopsmith_endpoint::Spending;
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateRef, Digest, MachineFacts, ProblemId, RunId, subjects};
 use tokio_util::sync::CancellationToken;
 
@@ -170,6 +170,11 @@ impl OfProblem {
     /// The key under which the outcome of a program may be reused.
     pub fn key(&self, source: &str, candidate: &CandidateRef) -> Digest {
         key(source, candidate, &self.comparability_key)
+    }
+
+    /// The language of a candidate's program.
+    pub fn language(&self, candidate: &CandidateRef) -> Language {
+        candidate.language.unwrap_or(self.problem.language)
     }
 
     /// The best speed measured so far on this node, for screening.

@@ -1,7 +1,7 @@
 //! Outcomes of identical programs are reused within a run.
 //!
-//! The key holds everything that decides the outcome: source, machine class and the [`ComparabilityKey`]. The permitted
-//! techniques are not in the key; they are checked again on reuse.
+//! The key holds everything that decides the outcome: source, language, machine class and the [`ComparabilityKey`]. The
+//! permitted techniques are not in the key; they are checked again on reuse.
 //!
 //! All nodes share one [`Entry`] for each program ([`OutcomeCache`]). Of the candidates with the same program one is
 //! evaluated, and the others wait for its outcome.
@@ -56,6 +56,18 @@ pub fn version() -> String {
         env!("CARGO_PKG_VERSION"),
         flopsmith_measure::METHOD
     )
+}
+
+/// The version of a run with candidates in other languages than their problems'. A node that knows no language of candidates
+/// would build them as programs of the problem's, and blame them: to such a node this is another version, and it leaves the run
+/// to others.
+pub fn version_with_languages() -> String {
+    format!("{} languages", version())
+}
+
+/// True if this build works for runs of a version.
+pub fn knows(version_of_run: &str) -> bool {
+    version_of_run == version() || version_of_run == version_with_languages()
 }
 
 /// The part of an outcome that the cache keeps.
@@ -185,6 +197,11 @@ impl Entry {
 /// The key of a program's outcome.
 pub fn key(source: &str, candidate: &CandidateRef, comparability_key: &ComparabilityKey) -> Digest {
     let mut text = String::with_capacity(source.len() + 300);
+    // In front of the others, where no source can look like it.
+    if let Some(language) = candidate.language {
+        text.push_str(language.name());
+        text.push('\0');
+    }
     for part in [
         candidate.problem.as_str(),
         candidate.machine_class.as_str(),
@@ -248,7 +265,7 @@ fn reuse(known: &Known, permitted: TechniqueSet) -> Known {
 #[expect(clippy::panic, reason = "tests")]
 mod tests {
     use super::*;
-    use flopsmith_protocol::{InfrastructureCause, Technique};
+    use flopsmith_protocol::{InfrastructureCause, Language, Technique};
     use flopsmith_test_support::{candidate, infrastructure, rejected, shipped, wrong};
 
     fn permitting(techniques: TechniqueSet, purpose: Purpose, sample: u32) -> CandidateRef {
@@ -316,6 +333,28 @@ mod tests {
         for other in others {
             assert_ne!(of(&now), of(&other), "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_text_in_two_languages_is_two_programs() {
+        let problem = Problem::load(&shipped::at("dgemm")).expect("the shipped problem");
+        let comparability_key = ComparabilityKey::of(&problem, &Digest::of(b"gcc"));
+        let languages = [None, Some(Language::Cxx), Some(Language::Fortran)];
+        let keys = languages.map(|language| {
+            let candidate = CandidateRef {
+                language,
+                ..candidate(1, 0, 0)
+            };
+            key("a program", &candidate, &comparability_key)
+        });
+        assert!(keys[0] != keys[1] && keys[0] != keys[2] && keys[1] != keys[2]);
+    }
+
+    #[test]
+    fn a_run_with_languages_is_one_of_another_version_to_builds_that_know_none() {
+        assert_ne!(version_with_languages(), version());
+        assert!(knows(&version()) && knows(&version_with_languages()));
+        assert!(!knows("0.0.1 method 1"));
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct StageFailure {
     /// True if the failure concerns this node's access to the store, or the store as a whole. Such a failure says
     /// nothing of the program, even if other programs go well here: much work needs no store.
     pub blames_node: bool,
+    /// True if the node lacks a tool that its other programs do not need. Such a failure says nothing of the node either.
+    pub lacks_tool: bool,
 }
 
 impl StageFailure {
@@ -36,6 +38,7 @@ impl StageFailure {
             passing: true,
             class: ErrorClass::OtherNode,
             blames_node: true,
+            lacks_tool: false,
         }
     }
 
@@ -94,6 +97,7 @@ impl From<Failure> for StageFailure {
             class,
             verdict: failure.into(),
             blames_node: false,
+            lacks_tool: false,
         }
     }
 }
@@ -123,6 +127,7 @@ impl From<flopsmith_store::Error> for StageFailure {
             passing: true,
             class,
             blames_node,
+            lacks_tool: false,
             verdict: Verdict::Infrastructure {
                 cause: InfrastructureCause::Store,
                 detail: words(&error),
@@ -159,6 +164,7 @@ impl From<JoinError> for StageFailure {
             passing: true,
             class,
             blames_node: false,
+            lacks_tool: false,
             verdict,
         }
     }

@@ -157,6 +157,7 @@ pub fn on_farm(
                     problem: problem.id.clone(),
                     permitted: permitted.unwrap_or(TechniqueSet::all()),
                     full: false,
+                    language: None,
                     source: given.source.clone(),
                 });
                 programs.len() - 1

@@ -84,6 +84,7 @@ pub fn run(
             problem: problem.id.clone(),
             permitted: order.permitted(problem),
             full: true,
+            language: None,
             source: program.source.clone(),
         });
         let programs: Vec<Program> = programs.collect();
@@ -134,6 +135,7 @@ fn references(
         problem: problem.id.clone(),
         permitted: TechniqueSet::all(),
         full: true,
+        language: problem.reference_language().unless(problem.language),
         source: problem.reference_source.clone(),
     });
     let programs: Vec<Program> = programs.collect();

@@ -30,12 +30,17 @@ impl VerifiedLayouts {
     ///
     /// # Errors
     /// As [`Compiler::layouts`], and those of a verification.
-    pub fn of(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure> {
+    pub fn of(
+        &self,
+        language: Language,
+        problem: &Problem,
+        source: &str,
+    ) -> Result<Vec<Vec<u8>>, Failure> {
         // The verifier may be used after a panic: it begins anew with every program.
         let mut verifier = self.verifier.lock().unwrap_or_else(PoisonError::into_inner);
         verified(
             &self.compiler,
-            problem.language,
+            language,
             problem,
             source,
             &mut verifier,

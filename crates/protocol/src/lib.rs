@@ -17,6 +17,7 @@ mod failure;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod ids;
+mod language;
 mod messages;
 mod outcome;
 mod question;
@@ -32,6 +33,7 @@ pub use failure::{Failure, harmless, ran_out};
 pub use ids::{
     CandidateId, Digest, GroupId, MachineClass, NodeId, PolicyVersion, ProblemId, RunId, TaskId,
 };
+pub use language::Language;
 pub use messages::{
     ArtifactRef, Candidate, CandidateRef, Compiled, EliteHint, Exchange, MachineFacts,
     PolicyPublished, PpoMetrics, Purpose, RawAnswer, Rollout, Sampling, StageChanged, StepMetrics,

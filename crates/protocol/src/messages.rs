@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{
     CandidateId, Digest, GroupId, MachineClass, NodeId, PolicyVersion, ProblemId, RunId, TaskId,
 };
+use crate::language::Language;
 use crate::outcome::VerifiedSizes;
 use crate::question::{Request, Requests};
 use crate::technique::TechniqueSet;
@@ -174,6 +175,7 @@ impl Task {
             exploration: self.explores(sample),
             finalist: false,
             follows: self.follows.clone(),
+            language: None,
         }
     }
 }
@@ -222,6 +224,9 @@ pub struct CandidateRef {
     /// The candidate that it was made of: the previous one in its conversation, or a program that it varies; else none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<CandidateId>,
+    /// The language of its program, if that is not the problem's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<Language>,
 }
 
 /// A program to compile.

@@ -332,6 +332,7 @@ impl Rewards {
                     problem: bench.problem.id.clone(),
                     permitted: TechniqueSet::all(),
                     full: false,
+                    language: None,
                     source,
                 };
                 if !bench.known.contains_key(&program.source) && !programs.contains(&program) {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use flopsmith_actors::outcome_cache::version;
+use flopsmith_actors::outcome_cache::version_with_languages;
 use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::supervisor::words;
 use flopsmith_bus::{Bus, LogReader, Options, RunSetup};
@@ -21,8 +21,8 @@ use flopsmith_config::Settings;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::{self, Queue};
 use flopsmith_protocol::{
-    Candidate, CandidateId, CandidateRef, Digest, GroupId, MachineClass, MachineFacts, Outcome,
-    ProblemId, Purpose, RunId, RunSpec, TaskId, TechniqueSet, Verdict,
+    Candidate, CandidateId, CandidateRef, Digest, GroupId, Language, MachineClass, MachineFacts,
+    Outcome, ProblemId, Purpose, RunId, RunSpec, TaskId, TechniqueSet, Verdict,
 };
 use flopsmith_store::Store;
 use futures::{Stream, StreamExt as _, stream};
@@ -89,6 +89,8 @@ pub struct Program {
     pub permitted: TechniqueSet,
     /// True if it is verified in full, as a number to publish needs; otherwise it gets a first look.
     pub full: bool,
+    /// Its language, if that is not the problem's own.
+    pub language: Option<Language>,
     /// Its source.
     pub source: String,
 }
@@ -316,6 +318,7 @@ impl Farm {
                 exploration: false,
                 finalist: self.certifies && program.full,
                 follows: None,
+                language: program.language,
             },
             source: program.source.clone(),
             answer: None,
@@ -400,7 +403,7 @@ fn spec(
     settings.evaluate.sanitize = order.sanitize;
     Ok(RunSpec {
         run: run.clone(),
-        version: version(),
+        version: version_with_languages(),
         problem: first.files(),
         others: others.iter().map(|problem| problem.files()).collect(),
         settings_json: serde_json::to_string(&settings)?,
@@ -540,6 +543,7 @@ mod tests {
             problem: ProblemId::new("dot").unwrap(),
             permitted: TechniqueSet::all(),
             full: source == "right",
+            language: None,
             source: source.into(),
         }
     }
@@ -607,6 +611,34 @@ mod tests {
     }
 
     #[test]
+    fn a_program_keeps_its_language_on_its_way() {
+        let world = World::new();
+        let mut farm = world.farm();
+        let programs = [None, Some(Language::Fortran)].map(|language| Program {
+            language,
+            ..program("x")
+        });
+        let decide = |candidate: &Candidate| {
+            Some(match candidate.candidate.language {
+                None => measured(10.0),
+                Some(_) => rejected(CandidateFault::WrongResult),
+            })
+        };
+        let mut kinds = vec![""; programs.len()];
+        std::thread::scope(|scope| {
+            let working = scope.spawn(|| world.runtime.block_on(world.work(2, decide)));
+            let each = |number: usize, outcome: Outcome, _: Option<&MachineFacts>| {
+                kinds[number] = outcome.verdict.kind();
+                Ok(())
+            };
+            let whole = farm.evaluate(&programs, &CancellationToken::new(), each);
+            assert!(whole.unwrap());
+            working.join().unwrap();
+        });
+        assert_eq!(kinds, ["measured", "wrong_result"]);
+    }
+
+    #[test]
     fn a_link_tells_the_reference_of_a_run_and_ends_one_that_was_left() {
         let world = World::new();
         let farm = world.farm();
@@ -668,6 +700,7 @@ mod tests {
         let settings: Settings = serde_json::from_str(&spec.settings_json).unwrap();
         assert_eq!(settings.evaluate.purpose, Standard::Screen);
         assert!(settings.evaluate.workers && !spec.trains);
+        assert_eq!(spec.version, version_with_languages());
         assert_eq!(spec.problem.id.as_str(), "dot");
     }
 }

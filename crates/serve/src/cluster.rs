@@ -308,6 +308,7 @@ impl Cluster {
                 problem: program.problem.id.clone(),
                 permitted: permitted(&program.problem),
                 full: program.purpose != Purpose::Screen,
+                language: program.language.unless(program.problem.language),
                 source: program.source.clone(),
             },
         ));

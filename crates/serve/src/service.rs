@@ -473,14 +473,6 @@ impl Service {
             );
             return Err(mistake("language", detail));
         }
-        if self.cluster.is_some() && language != problem.language {
-            let detail = format!(
-                "the workers of the cluster take programs for {} in {}; send one, or ask a service on local cores",
-                problem.id,
-                problem.language.name()
-            );
-            return Err(mistake("language", detail));
-        }
         let source = match (&candidate.source, &candidate.answer) {
             (Some(source), None) => source.clone(),
             (None, Some(answer)) => match prompt::extract(answer, Style::Full, language) {

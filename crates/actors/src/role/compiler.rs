@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_compile::Built;
 use flopsmith_coordination::duplicates::TAKEOVER_AFTER;
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Candidate, CandidateFault, CandidateId, Compiled, Digest, Failure, TechniqueSet, Verdict,
+    Candidate, CandidateFault, CandidateId, CandidateRef, Compiled, Digest, Failure,
+    InfrastructureCause, TechniqueSet, Verdict,
 };
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -30,9 +31,10 @@ use crate::trace::candidate_span;
 
 /// A compile stage: [`flopsmith_compile::Compiler`], or in tests a stage that fails as they need it.
 pub trait Stage: Send + Sync + 'static {
-    /// Checks and compiles `source`, which may use the `permitted` techniques only.
+    /// Checks and compiles `source` in this language, which may use the `permitted` techniques only.
     fn compile(
         &self,
+        language: Language,
         problem: &Problem,
         source: &str,
         permitted: TechniqueSet,
@@ -42,11 +44,12 @@ pub trait Stage: Send + Sync + 'static {
 impl Stage for flopsmith_compile::Compiler {
     fn compile(
         &self,
+        language: Language,
         problem: &Problem,
         source: &str,
         permitted: TechniqueSet,
     ) -> Result<Built, Failure> {
-        flopsmith_compile::Compiler::compile(self, problem, source, permitted)
+        self.compile_as(language, problem, source, permitted)
     }
 }
 
@@ -336,27 +339,42 @@ async fn build(
 ) -> Result<(BuiltBefore, f32), StageFailure> {
     let context = &stage_context.context;
     let problem = &message.candidate.problem;
-    let problem = match context.of(problem) {
-        Some(of) => &of.problem,
-        None => return Err(context.lacks(problem)),
+    let Some(of) = context.of(problem) else {
+        return Err(context.lacks(problem));
     };
     let lease = context.host.cores.one("compile").await;
     let began = Instant::now();
     let work = {
-        let (stage, problem) = (Arc::clone(&stage_context.stage), Arc::clone(problem));
+        let (stage, problem) = (Arc::clone(&stage_context.stage), Arc::clone(&of.problem));
         let (source, permitted) = (message.source.clone(), message.candidate.permitted);
-        tokio::task::spawn_blocking(move || stage.compile(&problem, &source, permitted))
+        let language = of.language(&message.candidate);
+        tokio::task::spawn_blocking(move || stage.compile(language, &problem, &source, permitted))
     };
     let built = work.await;
     *took = began.elapsed().as_secs_f32();
     drop(lease);
-    let built = built??;
+    let built = built?.map_err(|failure| failed(failure, &message.candidate))?;
     let stored = BuiltBefore {
         object: context.host.store.put(built.object).await?,
         techniques: built.techniques,
         vector_bits: built.vector_bits,
     };
     Ok((stored, built.seconds as f32))
+}
+
+/// A node without the compiler of a language can work off programs in the problems' own languages.
+fn failed(failure: Failure, candidate: &CandidateRef) -> StageFailure {
+    let of_compiler = matches!(
+        &failure,
+        Failure::Infrastructure {
+            cause: InfrastructureCause::Compiler,
+            ..
+        }
+    );
+    StageFailure {
+        lacks_tool: of_compiler && candidate.language.is_some(),
+        ..StageFailure::from(failure)
+    }
 }
 
 /// Hands a built program to the next stage.

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_machine::environment;
 use flopsmith_measure::{Limits, Purpose as Measure, State, Timed};
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     CandidateRef, Failure, InfrastructureCause, Measurement, ProblemId, Purpose, RunId, Verdict,
@@ -116,7 +116,12 @@ impl Stage for flopsmith_measure::Timer {
 pub trait Layouts: Send + Sync + 'static {
     /// Objects of a source that was compiled before, each of them verified; see
     /// [`flopsmith_compile::Compiler::layouts`].
-    fn layouts(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure>;
+    fn layouts(
+        &self,
+        language: Language,
+        problem: &Problem,
+        source: &str,
+    ) -> Result<Vec<Vec<u8>>, Failure>;
 }
 
 /// The stage context that times candidates for the first problem of its context.
@@ -459,6 +464,7 @@ impl StageContext {
         let best = of.best_known();
         let seed = seed_of(&compiled.object.digest);
         let job = Job {
+            language: of.language(&compiled.candidate),
             problem: Arc::clone(&of.problem),
             source: compiled.source.clone(),
             layouts: self.layouts.clone(),
@@ -479,6 +485,7 @@ impl StageContext {
 
 /// One measurement.
 struct Job {
+    language: Language,
     problem: Arc<Problem>,
     source: String,
     layouts: Option<Arc<dyn Layouts>>,
@@ -498,7 +505,7 @@ impl Job {
                     "this timer cannot certify: nothing here builds programs in other layouts",
                 ));
             };
-            let layouts = layouts.layouts(&self.problem, &self.source)?;
+            let layouts = layouts.layouts(self.language, &self.problem, &self.source)?;
             return unharmed(stage).certify(&layouts, self.seed);
         }
         let mut stage = unharmed(stage);

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use flopsmith_bus::{Delivery, Worker};
 use flopsmith_evaluate::{Look, random};
 use flopsmith_measure::{Checked, Report, Thoroughness};
+use flopsmith_problem::Language;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{CandidateRef, Compiled, Failure, Purpose, Technique, Verified};
 use futures::StreamExt;
@@ -53,13 +54,13 @@ impl Stage for flopsmith_measure::Verifier {
 /// Checks programs that are about to become elites: [`flopsmith_measure::Sanitizers`], or in tests a check that finds
 /// what they need.
 pub trait LastLook: Send + Sync + 'static {
-    /// Checks a verified program; `openmp` is true if the program uses OpenMP.
-    fn check(&self, source: &str, openmp: bool) -> Result<Checked, Failure>;
+    /// Checks a verified program in this language; `openmp` is true if the program uses OpenMP.
+    fn check(&self, language: Language, source: &str, openmp: bool) -> Result<Checked, Failure>;
 }
 
 impl LastLook for flopsmith_measure::Sanitizers {
-    fn check(&self, source: &str, openmp: bool) -> Result<Checked, Failure> {
-        flopsmith_measure::Sanitizers::check(self, source, openmp)
+    fn check(&self, language: Language, source: &str, openmp: bool) -> Result<Checked, Failure> {
+        self.check_as(language, source, openmp)
     }
 }
 
@@ -296,9 +297,12 @@ async fn judge(
     if look.sanitizes()
         && let Some(last_look) = stage_context.last_look.clone()
     {
+        let (context, problem) = (&stage_context.context, &message.candidate.problem);
+        let of = context.of(problem).ok_or_else(|| context.lacks(problem))?;
+        let language = of.language(&message.candidate);
         let source = message.source.clone();
         let openmp = message.techniques.contains(Technique::Openmp);
-        let check = tokio::task::spawn_blocking(move || last_look.check(&source, openmp));
+        let check = tokio::task::spawn_blocking(move || last_look.check(language, &source, openmp));
         let checked = check.await;
         *seconds = began.elapsed().as_secs_f32();
         let checked = checked??;

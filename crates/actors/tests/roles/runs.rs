@@ -11,7 +11,7 @@ use flopsmith_actors::runs::Runs;
 use flopsmith_actors::stage_failure::StageFailure;
 use flopsmith_bus::{Bus, WorkerOptions};
 use flopsmith_compile::Built;
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     Candidate, CandidateRef, Compiled, Failure, Outcome, Purpose, RunId, TechniqueSet, Verdict,
@@ -26,7 +26,13 @@ use crate::{World, candidate, settings, soon, start};
 struct Gcc;
 
 impl Stage for Gcc {
-    fn compile(&self, _: &Problem, source: &str, _: TechniqueSet) -> Result<Built, Failure> {
+    fn compile(
+        &self,
+        _: Language,
+        _: &Problem,
+        source: &str,
+        _: TechniqueSet,
+    ) -> Result<Built, Failure> {
         if source == "refused" {
             let fault = flopsmith_protocol::CandidateFault::CompileError;
             return Err(Failure::candidate(fault, "no"));

@@ -1,6 +1,6 @@
 //! Outcomes of programs whose objects are lost, and of programs that a stage cannot process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use flopsmith_bus::WorkerOptions;
 use flopsmith_compile::Built;
 use flopsmith_config::Standard;
 use flopsmith_measure::{Checked, Purpose as Measure, Report, Thoroughness, Timed};
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    ArtifactRef, Candidate, CandidateFault, Compiled, Digest, Failure, InfrastructureCause,
-    Outcome, Purpose, TechniqueSet, UnknownCause, Verdict, Verified, subjects,
+    ArtifactRef, Candidate, CandidateFault, CandidateRef, Compiled, Digest, Failure,
+    InfrastructureCause, Outcome, Purpose, TechniqueSet, UnknownCause, Verdict, Verified, subjects,
 };
 use flopsmith_test_support::{Measured, machine_class, node_id, remeasured, run_id};
 
@@ -31,7 +31,13 @@ fn taste(program: &[u8]) {
 }
 
 impl compiler::Stage for Fake {
-    fn compile(&self, _: &Problem, source: &str, _: TechniqueSet) -> Result<Built, Failure> {
+    fn compile(
+        &self,
+        _: Language,
+        _: &Problem,
+        source: &str,
+        _: TechniqueSet,
+    ) -> Result<Built, Failure> {
         taste(source.as_bytes());
         Ok(Built {
             object: source.as_bytes().to_vec(),
@@ -200,7 +206,7 @@ async fn a_compiler_outlives_a_full_store_and_programs_it_cannot_digest() {
 struct Suspicious(Failure);
 
 impl verifier::LastLook for Suspicious {
-    fn check(&self, _: &str, _: bool) -> Result<Checked, Failure> {
+    fn check(&self, _: Language, _: &str, _: bool) -> Result<Checked, Failure> {
         Err(self.0.clone())
     }
 }
@@ -255,7 +261,7 @@ async fn the_first_is_passed_on(world: &World) {
 struct ThreeLayouts;
 
 impl timer::Layouts for ThreeLayouts {
-    fn layouts(&self, _: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure> {
+    fn layouts(&self, _: Language, _: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure> {
         Ok(vec![source.as_bytes().to_vec(); 3])
     }
 }
@@ -332,6 +338,128 @@ async fn results_that_count_are_certified_in_several_layouts() {
     assert_eq!(asked_for(Standard::Rank).await, ["Rank", "Screen"]);
     let rough = asked_for(Standard::Screen).await;
     assert_eq!(rough, ["Rank", "Screen", "Screen"]);
+}
+
+/// Records the languages in which its stages get programs.
+#[derive(Clone, Default)]
+struct Listening(Arc<Mutex<BTreeSet<(&'static str, Language)>>>);
+
+impl Listening {
+    fn note(&self, stage: &'static str, language: Language) {
+        self.0.lock().unwrap().insert((stage, language));
+    }
+}
+
+impl compiler::Stage for Listening {
+    fn compile(
+        &self,
+        language: Language,
+        problem: &Problem,
+        source: &str,
+        permitted: TechniqueSet,
+    ) -> Result<Built, Failure> {
+        self.note("compile", language);
+        compiler::Stage::compile(&Fake, language, problem, source, permitted)
+    }
+}
+
+impl verifier::LastLook for Listening {
+    fn check(&self, language: Language, _: &str, _: bool) -> Result<Checked, Failure> {
+        self.note("sanitize", language);
+        Ok(Checked {
+            by: Vec::new(),
+            left_out: Vec::new(),
+            seconds: 0.0,
+        })
+    }
+}
+
+impl timer::Layouts for Listening {
+    fn layouts(
+        &self,
+        language: Language,
+        problem: &Problem,
+        source: &str,
+    ) -> Result<Vec<Vec<u8>>, Failure> {
+        self.note("layouts", language);
+        timer::Layouts::layouts(&ThreeLayouts, language, problem, source)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_stage_that_reads_a_source_gets_its_language() {
+    let world = World::new().await;
+    let jobs = [(0, None), (1, Some(Language::Cxx))].map(|(sample, language)| Candidate {
+        candidate: CandidateRef {
+            finalist: true,
+            language,
+            ..candidate(0, 0, sample, Purpose::Certify)
+        },
+        source: "a program".to_owned(),
+        answer: None,
+    });
+    let subject = Queue::compile(&machine_class()).of(&run_id());
+    world.bus.publish_many(&subject, &jobs).await.unwrap();
+    let listening = Listening::default();
+    let context = || world.context(settings());
+    let verifying = verifier::StageContext::new(context(), vec![Fake]);
+    let timing = timer::StageContext::new(context(), Arc::new(Mutex::new(Rough(Arc::default()))));
+    let working = [
+        start(Compiler::new(context(), Arc::new(listening.clone()))),
+        start(Verifier::new(
+            verifying.with_last_look(Arc::new(listening.clone())),
+        )),
+        start(Timer::new(timing.with_layouts(Arc::new(listening.clone())))),
+    ];
+    let verdicts = verdicts(&world, 2).await;
+    assert!(verdicts.values().all(|v| v.kind() == "measured"));
+    for working in working {
+        all_well(&world, working).await;
+    }
+    let stages = ["compile", "layouts", "sanitize"].into_iter();
+    let of_both = stages.flat_map(|stage| [(stage, Language::C), (stage, Language::Cxx)]);
+    let of_both: BTreeSet<_> = of_both.collect();
+    assert_eq!(*listening.0.lock().unwrap(), of_both);
+}
+
+/// Has the compiler of one language only.
+struct Poor;
+
+impl compiler::Stage for Poor {
+    fn compile(
+        &self,
+        language: Language,
+        _: &Problem,
+        _: &str,
+        _: TechniqueSet,
+    ) -> Result<Built, Failure> {
+        let why = format!("there is no {} compiler", language.name());
+        Err(Failure::infrastructure(InfrastructureCause::Compiler, why))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_the_compiler_of_a_language_keeps_its_trust() {
+    let world = World::new().await;
+    let jobs = [0, 1, 2, 3].map(|sample| Candidate {
+        candidate: CandidateRef {
+            language: Some(Language::Fortran),
+            ..candidate(0, 0, sample, Purpose::Search)
+        },
+        source: format!("program {sample}"),
+        answer: None,
+    });
+    let subject = Queue::compile(&machine_class()).of(&run_id());
+    world.bus.publish_many(&subject, &jobs).await.unwrap();
+    let context = world.context(settings());
+    let working = start(Compiler::new(Arc::clone(&context), Arc::new(Poor)));
+    let verdicts = verdicts(&world, 4).await;
+    for verdict in verdicts.values() {
+        says(verdict, "compiler", "no Fortran compiler");
+    }
+    let mut doubtful = context.host.circuit_breaker.doubtful().into_iter();
+    assert!(doubtful.all(|(_, doubtful)| !doubtful));
+    all_well(&world, working).await;
 }
 
 /// Refuses every program in a full verification.

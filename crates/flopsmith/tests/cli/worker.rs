@@ -349,18 +349,28 @@ async fn a_service_leaves_its_programs_to_the_workers_of_a_cluster() {
     let reference = std::fs::read_to_string(reference).unwrap();
     let wrong = "void dot(int n, const double *x, const double *y, double *result) { result[0] = x[0] + y[n - 1]; }";
     let of = |source: &str| serde_json::json!({ "problem": "dot", "source": source, "workloads": [FIRST_OF_DOT] });
-    let programs = [of(&reference), of(wrong), of("int x;")];
+    // No program in C.
+    let other = r#"extern "C" void dot(int n, const double *x, const double *y, double *result) {
+    auto sum = 0.0;
+    for (int i = 0; i < n; i++) sum += x[i] * y[i];
+    result[0] = sum;
+}"#;
+    let mut other = of(other);
+    other["language"] = "c++".into();
+    let programs = [of(&reference), of(wrong), of("int x;"), other];
     let body = serde_json::json!({ "candidates": programs, "purpose": "screen" }).to_string();
     let lines = service.ask("POST /v1/evaluate", &body);
     let answers: Vec<Value> = lines
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let [right, wrong, empty] = answers.as_slice() else {
+    let [right, wrong, empty, other] = answers.as_slice() else {
         panic!("{lines}");
     };
-    let outcome = right["outcome"].as_str().unwrap();
-    assert!(["measured", "unconverged"].contains(&outcome), "{right}");
+    for right in [right, other] {
+        let outcome = right["outcome"].as_str().unwrap();
+        assert!(["measured", "unconverged"].contains(&outcome), "{right}");
+    }
     let number = |value: &Value| value.as_f64().unwrap();
     let told = number(&right["ratio"]) * number(&right["reference"]["gflops"]);
     assert!(

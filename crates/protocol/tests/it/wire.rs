@@ -30,6 +30,7 @@ fn example_ref() -> CandidateRef {
         exploration: false,
         finalist: false,
         follows: None,
+        language: None,
         task,
     }
 }
@@ -292,6 +293,17 @@ fn golden_bytes_of_every_message() {
         &Candidate {
             candidate: CandidateRef {
                 finalist: true,
+                ..example_ref()
+            },
+            source: "int x;".into(),
+            answer: None,
+        },
+    );
+    golden(
+        "candidate_language",
+        &Candidate {
+            candidate: CandidateRef {
+                language: Some(Language::Cxx),
                 ..example_ref()
             },
             source: "int x;".into(),

@@ -14,7 +14,7 @@ use flopsmith_actors::evaluation;
 use flopsmith_actors::host::Host;
 use flopsmith_actors::modules::ModuleTimer;
 use flopsmith_actors::node::{Context, Parts};
-use flopsmith_actors::outcome_cache::version;
+use flopsmith_actors::outcome_cache::{knows, version};
 use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::role::{compiler, timer, verifier};
 use flopsmith_actors::runs::Runs;
@@ -90,7 +90,7 @@ impl Benches {
                 format!("run {run} is not known on this bus"),
             ))
         })?;
-        if spec.version != version() {
+        if !knows(&spec.version) {
             return Err(unusable(format!(
                 "run {run} was begun with Flopsmith {}, and this node has {}",
                 spec.version,

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use flopsmith_actors::Error;
 use flopsmith_actors::host::Host;
 use flopsmith_actors::node::{Context, Node, Parts};
-use flopsmith_actors::outcome_cache::version;
+use flopsmith_actors::outcome_cache::{knows, version};
 use flopsmith_actors::registry::{RunChange, RunRegistry, RunWatch, key};
 use flopsmith_actors::role::Role;
 use flopsmith_actors::role_lease::RoleLease;
@@ -157,7 +157,7 @@ impl House {
     /// Runs the roles of a run until the run is over or `stop` is cancelled; after an error it tries again.
     async fn attend(&self, spec: &RunSpec, stop: &CancellationToken) {
         let run = &spec.run;
-        if spec.version != version() {
+        if !knows(&spec.version) {
             let (theirs, ours) = (&spec.version, version());
             tracing::warn!(%run, theirs, ours, "this node leaves a run of another version to other nodes");
             return;

@@ -6,6 +6,7 @@ use flopsmith_bus::{Auth, Bus, Delivery, RunSetup, Server, ServerOptions, Worker
 use flopsmith_machine::attest;
 use flopsmith_machine::peak::Peak;
 use flopsmith_measure::Chain;
+use flopsmith_problem::Language;
 use flopsmith_protocol::subjects::{self, Queue};
 use flopsmith_protocol::{Candidate, MachineClass, RunSpec};
 use flopsmith_reward::Reward;
@@ -361,22 +362,53 @@ fn a_restart_goes_on_with_what_the_workers_had_and_withdraws_the_old_run() {
 }
 
 #[test]
-fn a_program_in_another_language_than_its_problem_is_refused() {
+fn the_workers_learn_the_language_of_a_program_that_is_not_the_problems_own() {
     let world = World::new();
     let running = world.start();
+    let languages = [None, Some(Language::C), Some(Language::Fortran)];
+    let candidates = languages.map(|language| wire::Candidate {
+        problem: "dot".into(),
+        source: Some("x".into()),
+        language,
+        ..wire::Candidate::default()
+    });
     let request = Request {
-        candidates: vec![wire::Candidate {
-            problem: "dot".into(),
-            source: Some("x".into()),
-            language: Some(flopsmith_problem::Language::Fortran),
-            ..wire::Candidate::default()
-        }],
+        candidates: candidates.into(),
         purpose: Purpose::Rank,
         against: Against::default(),
         dry_run: false,
     };
-    let refused = running.service.submit(request, None, Holder::default());
-    assert!(refused.is_err());
+    let submitted = running.service.submit(request, None, Holder::default());
+    let (job, _) = submitted.unwrap_or_else(|_| panic!("the request is refused"));
+    let mut told = world.runtime.block_on(async {
+        let mut worker = world.worker().await;
+        let mut told = Vec::new();
+        // The problem's own language makes no other program.
+        while told.len() < 2 {
+            let next = tokio::time::timeout(LIMIT, worker.next());
+            let delivery = next.await.unwrap().unwrap();
+            let language = delivery.message().candidate.language;
+            told.push(language);
+            let verdict = match language {
+                None => measured(10.0),
+                Some(_) => wrong(),
+            };
+            Box::pin(world.decide(delivery, verdict)).await;
+        }
+        worker.close();
+        told
+    });
+    told.sort();
+    assert_eq!(told, [None, Some(Language::Fortran)]);
+    let outcomes: Vec<_> = answers(&job).into_iter().map(|a| a.outcome).collect();
+    assert_eq!(
+        outcomes,
+        [
+            wire::Outcome::Measured,
+            wire::Outcome::Measured,
+            wire::Outcome::Rejected
+        ]
+    );
     running.stop();
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::ask::{Ask, Form, Prompt, Route};
 use crate::chance;
+use crate::engine::Token;
 use crate::refusal::Refusal;
 use crate::text::Growing;
 
@@ -393,33 +394,27 @@ impl Choice {
     }
 
     /// Appends a token of an answer that is sent whole.
-    pub fn add(&mut self, token: u32, logprob: f32, top: Vec<(u32, f32)>, end: Option<End>) {
-        self.mark(token, logprob, top, end);
-        self.growing.add(token);
+    pub fn add(&mut self, token: Token) {
+        self.growing.add(token.id);
+        self.mark(token);
     }
 
-    fn mark(&mut self, token: u32, logprob: f32, top: Vec<(u32, f32)>, end: Option<End>) {
+    fn mark(&mut self, token: Token) {
         self.marks.push(Mark {
-            token,
-            logprob: Some(logprob),
-            top,
+            token: token.id,
+            logprob: Some(token.logprob),
+            top: token.top,
         });
-        self.end = end;
+        self.end = token.end;
     }
 
     /// Appends a token, and gives the piece of text that can be shown.
     ///
     /// # Errors
     /// If the tokenizer fails.
-    pub fn push(
-        &mut self,
-        token: u32,
-        logprob: f32,
-        top: Vec<(u32, f32)>,
-        end: Option<End>,
-    ) -> Result<String, Refusal> {
-        self.mark(token, logprob, top, end);
-        let piece = self.growing.push(token);
+    pub fn push(&mut self, token: Token) -> Result<String, Refusal> {
+        let piece = self.growing.push(token.id);
+        self.mark(token);
         piece.map_err(|error| Refusal::failed(error.to_string()))
     }
 

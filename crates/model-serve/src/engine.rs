@@ -47,29 +47,47 @@ pub struct Models {
     pub cache_bytes: Option<usize>,
 }
 
-/// The next token of an answer, or its failure.
+/// The next tokens of an answer, or its failure.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece {
-    /// A token was written.
-    Token {
+    /// Tokens were written.
+    Tokens {
         /// The index of the answer among those of the request.
         choice: usize,
-        /// Its id.
-        token: u32,
-        /// ln of its probability under the model, if log-probabilities are wanted; otherwise 0.
-        logprob: f32,
-        /// The likeliest tokens at its place.
-        top: Vec<(u32, f32)>,
-        /// Why the answer ended, if it did.
-        end: Option<End>,
+        /// The tokens, in order: one, or all of the answer ([`Pieces`]).
+        tokens: Vec<Token>,
     },
     /// The model failed; no token follows for any answer of the request.
     Failed(String),
 }
 
+/// A token of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Token {
+    /// Its id.
+    pub id: u32,
+    /// ln of its probability under the model, if log-probabilities are wanted; otherwise 0.
+    pub logprob: f32,
+    /// The likeliest tokens at its place.
+    pub top: Vec<(u32, f32)>,
+    /// Why the answer ended, if it did.
+    pub end: Option<End>,
+}
+
+/// The pieces in which the engine sends an answer. A piece wakes the task of the client, which takes processor time from the model's
+/// threads, so only a client that reads tokens as they come gets each by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pieces {
+    /// A piece for each token.
+    Token,
+    /// One piece when the answer ends.
+    Whole,
+}
+
 /// Answers that a request asks for.
 struct Order {
     model: usize,
+    sent: Pieces,
     requests: Vec<(usize, Request)>,
     /// One for each request.
     seats: Vec<Seat>,
@@ -161,6 +179,7 @@ impl Engine {
     pub fn write(
         &self,
         model: usize,
+        sent: Pieces,
         requests: Vec<(usize, Request)>,
     ) -> Result<mpsc::UnboundedReceiver<Piece>, Refusal> {
         let (pieces, receiver) = mpsc::unbounded_channel();
@@ -171,6 +190,7 @@ impl Engine {
         let seats = (0..count).map(|_| Seat(Arc::clone(&self.metrics)));
         let order = Order {
             model,
+            sent,
             seats: seats.collect(),
             requests,
             pieces,
@@ -399,6 +419,9 @@ struct Lane<'a> {
 /// An answer that waits or is written.
 struct Place {
     choice: usize,
+    sent: Pieces,
+    /// The tokens that were not sent yet.
+    tokens: Vec<Token>,
     pieces: mpsc::UnboundedSender<Piece>,
     _seat: Seat,
 }
@@ -427,6 +450,8 @@ impl Lane<'_> {
             }
             let place = Place {
                 choice,
+                sent: order.sent,
+                tokens: Vec::new(),
                 pieces: order.pieces.clone(),
                 _seat: seat,
             };
@@ -449,21 +474,24 @@ impl Lane<'_> {
         if self.places.is_empty() {
             return 0;
         }
-        let places = &self.places;
+        let places = &mut self.places;
         let (mut written, mut ended) = (0, Vec::new());
         let stepped = live.step(|id, sample, end| {
             written += 1;
-            let Some(place) = places.get(&id) else {
+            let Some(place) = places.get_mut(&id) else {
                 return;
             };
-            let piece = Piece::Token {
-                choice: place.choice,
-                token: sample.tokens.last().copied().unwrap_or_default(),
+            place.tokens.push(Token {
+                id: sample.tokens.last().copied().unwrap_or_default(),
                 logprob: sample.raw.last().copied().unwrap_or_default(),
                 top: sample.top.last().cloned().unwrap_or_default(),
                 end,
-            };
-            let _gone = place.pieces.send(piece);
+            });
+            if place.sent == Pieces::Token || end.is_some() {
+                let tokens = std::mem::take(&mut place.tokens);
+                let choice = place.choice;
+                let _gone = place.pieces.send(Piece::Tokens { choice, tokens });
+            }
             if end.is_some() {
                 ended.push(id);
             }

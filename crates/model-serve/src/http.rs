@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::adapters::{self, Loading};
 use crate::answer::{Asked, Choice};
 use crate::ask::{Ask, Route};
-use crate::engine::{Engine, Piece};
+use crate::engine::{Engine, Piece, Pieces};
 use crate::metrics::Metrics;
 use crate::refusal::Refusal;
 use crate::served::{Names, Served};
@@ -180,7 +180,13 @@ impl App {
         }
         let pieces = match wanted.is_empty() {
             true => None,
-            false => Some(self.engine.write(ask.model, wanted)?),
+            false => {
+                let sent = match ask.form.stream {
+                    true => Pieces::Token,
+                    false => Pieces::Whole,
+                };
+                Some(self.engine.write(ask.model, sent, wanted)?)
+            }
         };
         let tokens: usize = ask.prompts.iter().map(|prompt| prompt.ids.len()).sum();
         self.metrics.prompted(tokens as u64);
@@ -258,15 +264,9 @@ async fn complete(
     };
     while !choices.iter().all(Choice::is_complete) {
         match pieces.recv().await {
-            Some(Piece::Token {
-                choice,
-                token,
-                logprob,
-                top,
-                end,
-            }) => {
+            Some(Piece::Tokens { choice, tokens }) => {
                 if let Some(choice) = choices.get_mut(choice) {
-                    choice.add(token, logprob, top, end);
+                    tokens.into_iter().for_each(|token| choice.add(token));
                 }
             }
             Some(Piece::Failed(message)) => return Err(Refusal::failed(message)),

@@ -68,20 +68,16 @@ impl Events {
                 None => None,
             };
             match piece {
-                Some(Piece::Token {
-                    choice,
-                    token,
-                    logprob,
-                    top,
-                    end,
-                }) => {
-                    let event = match self.choices.get_mut(choice) {
-                        Some(choice) => choice
-                            .push(token, logprob, top, end)
-                            .and_then(|piece| self.asked.next(choice, piece)),
-                        None => Ok(None),
-                    };
-                    self.send(event);
+                Some(Piece::Tokens { choice, tokens }) => {
+                    for token in tokens {
+                        let event = match self.choices.get_mut(choice) {
+                            Some(choice) => choice
+                                .push(token)
+                                .and_then(|piece| self.asked.next(choice, piece)),
+                            None => Ok(None),
+                        };
+                        self.send(event);
+                    }
                     self.end_if_complete();
                 }
                 Some(Piece::Failed(message)) => self.fail(&Refusal::failed(message)),

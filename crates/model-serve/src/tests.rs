@@ -13,6 +13,7 @@ use flopsmith_test_support::Log;
 use flopsmith_test_support::client::{self, Reply, wait_until};
 use serde_json::{Value, json};
 
+use super::engine::{Piece, Pieces};
 use super::*;
 
 mod bounds;
@@ -526,4 +527,35 @@ fn a_request_chooses_an_adapter_by_its_name() {
     assert_eq!(listed["data"][1]["parent"], "tiny");
     assert_eq!(server.get("/v1/models/tuned").json()["id"], "tuned");
     server.get("/v1/models/other").refused(404);
+}
+
+#[test]
+fn only_a_stream_has_a_piece_for_each_token() {
+    let models = Models {
+        load: Box::new(|| Ok((model(), tokenizer(true, TEMPLATE)))),
+        name: "tiny".into(),
+        adapters: Vec::new(),
+        longest: Some(400),
+        rows: 64,
+        cache_bytes: None,
+    };
+    let ended = CancellationToken::new();
+    let (engine, _) = Engine::start(models, 1000, Arc::new(Metrics::default()), &ended).unwrap();
+    let own = sampled(&model(), &request(&[40, 41], 0, greedy(20)));
+    for (sent, of_a_piece) in [(Pieces::Token, 1), (Pieces::Whole, 20)] {
+        let asked = vec![(0, request(&[40, 41], 0, greedy(20)))];
+        let mut pieces = engine.write(0, sent, asked).unwrap();
+        let mut written = Vec::new();
+        while let Some(piece) = pieces.blocking_recv() {
+            let Piece::Tokens { choice: 0, tokens } = piece else {
+                panic!("{piece:?}");
+            };
+            assert_eq!(tokens.len(), of_a_piece);
+            written.extend(tokens);
+        }
+        let ids: Vec<u32> = written.iter().map(|token| token.id).collect();
+        assert_eq!(ids[..own.tokens.len()], own.tokens);
+        let ends = written.iter().filter(|token| token.end.is_some());
+        assert_eq!((written.len(), ends.count()), (20, 1));
+    }
 }

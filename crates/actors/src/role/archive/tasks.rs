@@ -126,7 +126,7 @@ impl Archive {
                     self.plan(work, step, purpose, round)?
                 }
                 _ => {
-                    let telling = self.telling(work).await?;
+                    let telling = self.prompts_of(work).await?;
                     next_turns(work.arrived.values(), &work.saved.tasks, round, &telling)
                 }
             };

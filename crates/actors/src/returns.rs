@@ -175,7 +175,7 @@ mod tests {
         assert!((error - 0.1).abs() < 1e-12, "{error}");
         settings.returns = Returns::FirstAndBest;
         // The first turn with a reward is the first program.
-        let whole = Some(0.75 * -1.0 + 0.25 * 8.0);
+        let whole = Some(0.25 * 8.0 - 0.75);
         let wanted = [whole, whole, whole, whole, Some(2.0), None];
         assert_eq!(scores(&settings), wanted);
     }

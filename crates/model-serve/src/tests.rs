@@ -547,8 +547,9 @@ fn only_a_stream_has_a_piece_for_each_token() {
         let mut pieces = engine.write(0, sent, asked).unwrap();
         let mut written = Vec::new();
         while let Some(piece) = pieces.blocking_recv() {
-            let Piece::Tokens { choice: 0, tokens } = piece else {
-                panic!("{piece:?}");
+            let tokens = match piece {
+                Piece::Tokens { choice: 0, tokens } => tokens,
+                Piece::Tokens { .. } | Piece::Failed(_) => Vec::new(),
             };
             assert_eq!(tokens.len(), of_a_piece);
             written.extend(tokens);

@@ -216,6 +216,23 @@ impl Population {
         parents
     }
 
+    /// The fastest different programs of all islands within the permitted techniques, the fastest first: at most `count`.
+    pub fn fastest(&self, permitted: TechniqueSet, count: usize) -> Vec<Parent<'_>> {
+        let cells = self.islands.iter().flat_map(Archive::cells);
+        let mut fastest: Vec<Parent> = cells
+            .filter(|(set, _)| set.is_subset(permitted))
+            .flat_map(|(techniques, cell)| {
+                let elites = cell.elites().iter();
+                elites.map(move |elite| Parent { techniques, elite })
+            })
+            .collect();
+        fastest.sort_by(|a, b| a.elite.rank(b.elite));
+        let mut seen = BTreeSet::new();
+        fastest.retain(|parent| seen.insert(&parent.elite.digest));
+        fastest.truncate(count);
+        fastest
+    }
+
     /// The program, if it was evaluated before, in whatever layout and with whatever comments.
     pub fn known(&self, source: &str) -> Option<&Known> {
         self.known.get(&identity::source_digest(source))

@@ -21,6 +21,8 @@ use crate::source::schedule::Searching;
 
 /// How often a task asks the space for programs in place of those that were evaluated before.
 const ROUNDS: usize = 4;
+/// Programs of all islands that half of a task's programs vary, as many as a search without islands varies.
+const FASTEST: usize = 12;
 /// Equal lines around a change in the record.
 const AROUND: usize = 2;
 
@@ -145,35 +147,40 @@ impl Bred {
         } = self;
         let island = population.island_of(task.step, task.tasks_in_step, &task.id);
         let mut rng = ChaCha8Rng::seed_from_u64(task.seed);
-        let parents = population.parents(island, task.permitted, parents, &mut rng);
-        let sources: Vec<&str> = parents.iter().map(|p| p.elite.source.as_str()).collect();
+        let own = population.parents(island, task.permitted, parents, &mut rng);
+        let fastest = population.fastest(task.permitted, FASTEST);
         let count = task.group_size as usize;
         let mut digests: BTreeSet<_> = start
             .as_deref()
             .map(identity::source_digest)
             .into_iter()
             .collect();
-        let mut programs: Vec<String> = start.into_iter().collect();
+        let mut programs: Vec<(String, &[Parent<'_>])> =
+            start.into_iter().map(|start| (start, &own[..])).collect();
         searching.forget_undecided();
         for _ in 0..ROUNDS {
             let left = count.saturating_sub(programs.len());
             if left == 0 {
                 break;
             }
-            let seed = rng.random();
-            for program in searching.children(task, &sources, left, seed) {
-                let digest = identity::source_digest(&program);
-                if population.known(&program).is_none() && digests.insert(digest) {
-                    programs.push(program);
+            // An island has few programs at first, and others are faster.
+            for (parents, count) in [(&own[..], left.div_ceil(2)), (&fastest[..], left / 2)] {
+                let sources: Vec<&str> = parents.iter().map(|p| p.elite.source.as_str()).collect();
+                let seed = rng.random();
+                for program in searching.children(task, &sources, count, seed) {
+                    let digest = identity::source_digest(&program);
+                    if population.known(&program).is_none() && digests.insert(digest) {
+                        programs.push((program, parents));
+                    }
                 }
             }
         }
         // A step waits for all its samples. Nodes do not evaluate the same program again.
         let best = population.best().map(|p| p.elite.source.clone());
-        let again = best.or_else(|| programs.first().cloned());
-        programs.resize(count, again.unwrap_or_default());
-        let attempts = (0u32..).zip(programs).map(|(sample, program)| {
-            let attempt = attempt(task, sample, island, &parents, &program);
+        let again = best.or_else(|| programs.first().map(|(program, _)| program.clone()));
+        programs.resize(count, (again.unwrap_or_default(), &own));
+        let attempts = (0u32..).zip(programs).map(|(sample, (program, parents))| {
+            let attempt = attempt(task, sample, island, parents, &program);
             (program, attempt)
         });
         attempts.collect()
@@ -382,11 +389,13 @@ mod tests {
         for attempt in bred {
             assert!(!attempt.parents.is_empty(), "{attempt:?}");
             assert!(!attempt.difference.is_empty(), "{attempt:?}");
-            // Parents are of the island.
-            let number = bred[0].island == attempt.island;
-            let group = format!("-g{}-", u8::from(!number));
-            let of_island = |id: &CandidateId| id.as_str().contains(&group);
-            assert!(attempt.parents.iter().all(of_island), "{attempt:?}");
+        }
+        // Half of a task's programs have parents of its island, the others the fastest ones of all.
+        for (group, task) in bred.chunks(4).zip(["-g0-", "-g1-"]) {
+            let of_island = |id: &CandidateId| id.as_str().contains(task);
+            let own = group.iter().filter(|a| a.parents.iter().all(of_island));
+            assert_eq!(own.count(), 2, "{group:?}");
+            assert_eq!(group[2].parents, bred[2].parents);
         }
     }
 

@@ -31,8 +31,9 @@ pub mod stream {
     pub const ALL: [&str; 5] = [WORK, OUTCOME, ROLLOUT, EVENT, DEAD];
 }
 
-/// Time for which workers that ask for no more work are taken to be at work on what they have; no job is held for longer.
-const AT_WORK: Duration = Duration::from_secs(20 * 60);
+/// Time for which workers that ask for no more work are taken to be at work on what they have: longer than any job may be held
+/// ([`WorkerOptions::hold_limit`](crate::WorkerOptions)).
+const AT_WORK: Duration = Duration::from_secs(40 * 60);
 
 /// How the streams are set up.
 #[derive(Debug, Clone, PartialEq, Eq)]

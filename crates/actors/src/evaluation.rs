@@ -26,6 +26,8 @@ pub fn machine_facts(
         problem: None,
         peak_gflops: timer.peak_gflops(),
         reference_gflops: timer.reference_gflops(),
+        // The problem's work and the ratios of the class tell it.
+        reference_gflops_of_each: Vec::new(),
         openblas_gflops: openblas.as_ref().map(|o| o.gflops),
         openblas_version: openblas.as_ref().and_then(|o| o.version.clone()),
         openblas_core: openblas.and_then(|o| o.core_type),
@@ -48,6 +50,7 @@ pub fn machine_facts_of_modules(
         problem: None,
         peak_gflops: machine.peak_gflops,
         reference_gflops: machine.reference_gflops,
+        reference_gflops_of_each: machine.reference_gflops_of_each(),
         openblas_gflops: None,
         openblas_core: None,
         openblas_version: None,

@@ -111,6 +111,16 @@ impl Host {
         }
     }
 
+    /// The same node for the queues of another machine class. Its failures there say nothing of its other work.
+    #[must_use]
+    pub fn for_class(&self, machine_class: MachineClass) -> Self {
+        Self {
+            machine_class,
+            circuit_breaker: CircuitBreaker::default(),
+            ..self.clone()
+        }
+    }
+
     /// The same node with a GPU on which policies are sampled and trained.
     #[must_use]
     pub fn with_gpu(self) -> Self {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::jetstream::consumer;
 use async_nats::jetstream::stream::{
@@ -30,6 +30,10 @@ pub mod stream {
     /// The names of all streams.
     pub const ALL: [&str; 5] = [WORK, OUTCOME, ROLLOUT, EVENT, DEAD];
 }
+
+/// Time for which workers that ask for no more work are taken to be at work on what they have: longer than any job may be held
+/// ([`WorkerOptions::hold_limit`](crate::WorkerOptions)).
+const AT_WORK: Duration = Duration::from_secs(40 * 60);
 
 /// How the streams are set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -233,6 +237,31 @@ impl Bus {
             queue.waiting = queue.waiting.saturating_sub(queue.in_hand);
         }
         Ok(queues.into_values().collect())
+    }
+
+    /// True if each of these queues has a worker: one that asks for work, or has had some so lately that it may be at it.
+    ///
+    /// # Errors
+    /// [`Error::Stream`] if the server does not answer.
+    pub async fn have_workers(&self, queues: &[subjects::Queue]) -> Result<bool> {
+        let work = self.work_queues().await?;
+        let consumers: Vec<consumer::Info> =
+            work.consumers().try_collect().await.map_err(unanswered)?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let since = now.unwrap_or_default().saturating_sub(AT_WORK).as_nanos();
+        let is_served = |filter: &str| {
+            let mut of = consumers
+                .iter()
+                .filter(|c| c.config.filter_subject == filter);
+            of.any(|consumer| {
+                let last = consumer.delivered.last_active;
+                let lately = last.is_some_and(|at| {
+                    u128::try_from(at.unix_timestamp_nanos()).is_ok_and(|at| at > since)
+                });
+                consumer.num_waiting > 0 || (consumer.num_ack_pending > 0 && lately)
+            })
+        };
+        Ok(queues.iter().all(|queue| is_served(&queue.all())))
     }
 
     /// Drops the messages in the work queues of a run, and returns their number.

@@ -39,7 +39,7 @@ pub use flopsmith_compile::Question as BuildQuestion;
 pub use layouts::VerifiedLayouts;
 pub use look::Look;
 pub use modules::{ModuleEvaluator, ModuleMachine, ModuleStages};
-pub use pipeline::{Host, Pipeline, missing, unexplained};
+pub use pipeline::{Host, Pipeline, missing, unexplained, without_pytorch};
 use prepared::OtherLayouts;
 pub use prepared::{Evaluated, Prepared};
 pub use question::lacks;

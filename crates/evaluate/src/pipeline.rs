@@ -142,6 +142,11 @@ pub fn unexplained(problem: &Problem, question: Question) -> Option<&'static str
 /// they were found once.
 pub fn missing(problem: &Problem) -> Option<String> {
     problem.module.as_ref()?;
+    without_pytorch()
+}
+
+/// The reason why this machine can evaluate no module, with what to do about it; none if it has Python with PyTorch.
+pub fn without_pytorch() -> Option<String> {
     Environment::find().err().map(|error| error.to_string())
 }
 

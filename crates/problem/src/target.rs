@@ -85,6 +85,11 @@ impl Problem {
         self.module.is_none()
     }
 
+    /// True if machines evaluate its programs with PyTorch, which few machines of a cluster need to have.
+    pub fn needs_pytorch(&self) -> bool {
+        !self.takes_the_compiler()
+    }
+
     /// A shipped program to begin a search with that has no space of programs; none if the folder has none. Kernels have a
     /// space.
     pub fn shipped_program(&self) -> Option<PathBuf> {
@@ -126,6 +131,7 @@ mod tests {
         assert_eq!(kernel.reference_language(), Language::C);
         assert_eq!(module.reference_language(), Language::Python);
         assert!(kernel.states_work() && !module.states_work());
+        assert!(module.needs_pytorch() && !kernel.needs_pytorch());
         assert_ne!(kernel.compared_with(), module.compared_with());
         assert!(
             module

@@ -119,6 +119,16 @@ string_id!(
     "machine class"
 );
 
+impl MachineClass {
+    /// The class of the queues for modules of PyTorch on machines of this class. Only workers with PyTorch take their work.
+    ///
+    /// # Errors
+    /// If the name is too long for another word.
+    pub fn of_modules(&self) -> Result<Self, InvalidId> {
+        Self::new(format!("{self}.modules"))
+    }
+}
+
 impl TaskId {
     /// The task of `group` in `step` of `run`.
     pub fn of(run: &RunId, step: u64, group: u32) -> Self {

@@ -459,6 +459,9 @@ pub struct MachineFacts {
     pub peak_gflops: f64,
     /// Speed of the plain reference at the timed size, 10⁹ operations a second.
     pub reference_gflops: f64,
+    /// The same speed at each of several workloads of a module, which its definition does not tell; empty otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reference_gflops_of_each: Vec<f64>,
     /// Speed of the best OpenBLAS core type, if OpenBLAS is installed.
     pub openblas_gflops: Option<f64>,
     /// That core type.

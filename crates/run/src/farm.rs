@@ -22,7 +22,7 @@ use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::{self, Queue};
 use flopsmith_protocol::{
     Candidate, CandidateId, CandidateRef, Digest, GroupId, Language, MachineClass, MachineFacts,
-    Outcome, ProblemId, Purpose, RunId, RunSpec, TaskId, TechniqueSet, Verdict,
+    Outcome, ProblemId, Purpose, RunId, RunSpec, TaskId, TechniqueSet, UnknownCause, Verdict,
 };
 use flopsmith_store::Store;
 use futures::{Stream, StreamExt as _, stream};
@@ -256,7 +256,7 @@ impl Farm {
                     continue;
                 };
                 let attempt = asked.attempt + 1;
-                if outcome.verdict.counts() || attempt == ATTEMPTS {
+                if is_final(&outcome.verdict) || attempt == ATTEMPTS {
                     let measurement = outcome.verdict.measurement();
                     let attestation = measurement.map(|m| m.attestation.clone());
                     let machine = match &attestation {
@@ -415,6 +415,12 @@ fn spec(
     })
 }
 
+/// True if another try would find the same. A program that only a GPU can time has been verified, and is not verified again.
+fn is_final(verdict: &Verdict) -> bool {
+    let not_timed = UnknownCause::NotTimed;
+    verdict.counts() || matches!(verdict, Verdict::Unknown { cause, .. } if *cause == not_timed)
+}
+
 fn detail(verdict: &Verdict) -> &str {
     match verdict {
         Verdict::Infrastructure { detail, .. } | Verdict::Unknown { detail, .. } => detail,
@@ -429,7 +435,7 @@ mod tests {
 
     use flopsmith_bus::{Server, ServerOptions, WorkerOptions};
     use flopsmith_measure::{Chain, Chains};
-    use flopsmith_protocol::{CandidateFault, InfrastructureCause};
+    use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause};
     use flopsmith_test_support::{infrastructure, machine, measured, outcome, rejected, shipped};
 
     use super::*;
@@ -526,7 +532,9 @@ mod tests {
         let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         let order = Order {
             name: "test",
-            problems: &[Arc::new(Problem::load(&problems.join(problem)).unwrap())],
+            problems: &[Arc::new(
+                Problem::load_any(&problems.join(problem)).unwrap(),
+            )],
             workloads: &[],
             compiler: "gcc",
             standard: Standard::Screen,
@@ -646,7 +654,8 @@ mod tests {
         let link = Link::with(world.server.connect_options(), class.clone()).unwrap();
         assert!(link.is_connected());
         let (run, dot) = (farm.run().clone(), ProblemId::new("dot").unwrap());
-        assert_eq!(link.reference(&run, &dot).unwrap(), None);
+        let problem = Problem::load(&shipped::at("dot")).unwrap();
+        assert_eq!(link.reference(&run, &problem).unwrap(), None);
         let chain = Chain {
             log_ratio: 1.5,
             log_se: 0.004,
@@ -667,12 +676,61 @@ mod tests {
                 world.bus.publish(&subject, &facts(of)).await.unwrap();
             }
         });
-        let (chains, found) = link.reference(&run, &dot).unwrap().unwrap();
+        let (chains, found) = link.reference(&run, &problem).unwrap().unwrap();
         assert_eq!(chains.whole(), chain);
         assert_eq!(found, facts("local"));
         link.withdraw(&run).unwrap();
         assert_eq!(world.runs(), Vec::<String>::new());
         drop(farm);
+    }
+
+    #[test]
+    fn a_program_that_only_a_gpu_can_time_is_sent_once() {
+        let world = World::new();
+        let mut farm = world.farm();
+        let decide = |_: &Candidate| {
+            let not_timed = Failure::unknown(UnknownCause::NotTimed, "needs a GPU");
+            Some(Verdict::from(not_timed))
+        };
+        let mut kinds = Vec::new();
+        std::thread::scope(|scope| {
+            let working = scope.spawn(|| world.runtime.block_on(world.work(1, decide)));
+            let each = |_: usize, outcome: Outcome, _: Option<&MachineFacts>| {
+                kinds.push(outcome.verdict.kind());
+                Ok(())
+            };
+            let whole = farm.evaluate(&[program("x")], &CancellationToken::new(), each);
+            assert!(whole.unwrap());
+            working.join().unwrap();
+        });
+        assert_eq!(kinds, ["not_timed"]);
+    }
+
+    #[test]
+    fn modules_have_queues_of_their_own_which_workers_without_pytorch_do_not_serve() {
+        let world = World::new();
+        let class = MachineClass::new("local").unwrap();
+        let link = Link::with(world.server.connect_options(), class.clone()).unwrap();
+        let kernel = Problem::load_any(&shipped::at("softmax")).unwrap();
+        let module = Problem::load_any(&shipped::at("modules/softmax")).unwrap();
+        assert_eq!(link.class_for(&kernel).unwrap(), class);
+        let apart = link.class_for(&module).unwrap();
+        assert_eq!(apart.as_str(), "local.modules");
+        assert!(!link.has_workers(&kernel).unwrap());
+        let workers = world.runtime.block_on(async {
+            let mut workers = Vec::new();
+            for queue in [Queue::compile, Queue::verify, Queue::time] {
+                let options = WorkerOptions::new(queue(&class).all(), 1);
+                workers.push(world.bus.worker::<Candidate>(options).await.unwrap());
+            }
+            workers
+        });
+        // The server learns a little later that they ask for work.
+        while !link.has_workers(&kernel).unwrap() {
+            std::thread::yield_now();
+        }
+        assert!(!link.has_workers(&module).unwrap());
+        drop(workers);
     }
 
     #[test]
@@ -692,6 +750,16 @@ mod tests {
         stopped.cancel();
         let whole = farm.evaluate(&[program("y")], &stopped, |_, _, _| Ok(()));
         assert!(!whole.unwrap());
+    }
+
+    #[test]
+    fn a_node_permits_all_techniques_of_a_module_also_where_it_builds_a_program_once_more() {
+        let spec = spec_of("modules/softmax");
+        let settings: Settings = serde_json::from_str(&spec.settings_json).unwrap();
+        let there = crate::paths::of_files(spec.problem, &settings).unwrap();
+        let module = Problem::load_any(&shipped::at("modules/softmax")).unwrap();
+        assert_eq!(there.techniques, module.techniques);
+        assert_eq!(there.digest, module.digest);
     }
 
     #[test]

@@ -39,13 +39,16 @@ pub struct Permissions {
     subscribe: BTreeSet<String>,
 }
 
-/// The permissions that roles need. Roles that evaluate programs get permissions for one machine class.
+/// The permissions that roles need. Roles that evaluate programs get permissions for one machine class and its modules.
 pub fn of(roles: &[Holder], class: &MachineClass, key: &Key) -> Permissions {
     let mut publish = BTreeSet::new();
     let mut subscribe = BTreeSet::from([format!("{}.>", key.inbox())]);
-    for role in roles {
-        subscribe.extend(may_hear(*role, class));
-        publish.extend(may_say(*role, class));
+    let of_modules = class.of_modules().ok();
+    for class in std::iter::once(class).chain(&of_modules) {
+        for role in roles {
+            subscribe.extend(may_hear(*role, class));
+            publish.extend(may_say(*role, class));
+        }
     }
     Permissions {
         key: key.public(),
@@ -254,7 +257,9 @@ mod tests {
             );
         }
         let inbox = format!("{}.>", key.inbox());
-        let heard = [inbox.as_str(), "fs.v1.room.fs-v1-work-time-zen5"];
+        let room = "fs.v1.room.fs-v1-work-time-zen5";
+        let of_modules = format!("{room}_modules");
+        let heard = [inbox.as_str(), room, &of_modules];
         assert!(timer.subscribe.iter().all(|s| heard.contains(&s.as_str())));
         let text = timer.to_string();
         assert!(

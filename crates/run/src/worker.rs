@@ -17,6 +17,7 @@ use flopsmith_actors::role::verifier::Verifier;
 use flopsmith_actors::supervisor::{Limits, RoleState, Spec, supervise};
 use flopsmith_bus::Bus;
 use flopsmith_config::Hosted;
+use flopsmith_evaluate::without_pytorch;
 use flopsmith_machine::pinning;
 use flopsmith_protocol::{MachineClass, NodeId};
 use flopsmith_store::Store;
@@ -75,6 +76,8 @@ pub struct Plan {
     pub store: String,
     /// The worker's machine class.
     pub class: MachineClass,
+    /// True if it also takes programs for modules of PyTorch, which have queues of their own.
+    pub modules: bool,
     /// The worker's name.
     pub node: NodeId,
     /// Time that the worker has after a stop request to finish the messages that it holds.
@@ -100,10 +103,21 @@ pub fn execute(plan: Plan) -> Result<bool> {
             "this build has no libtorch and cannot train; leave the role `learner` to other workers (--roles), or build it with the `torch` feature (`make build`)",
         ));
     }
-    if plan.duties.iter().any(|duty| duty.hosted().is_none()) {
+    let evaluates = plan.duties.iter().any(|duty| duty.hosted().is_none());
+    if plan.modules && !evaluates {
+        return Err(usage(
+            "this worker has no role that evaluates programs, and --modules is for these; leave it out, or add such a role (--roles compiler,verifier,timer)",
+        ));
+    }
+    if evaluates {
         // The prerequisites of every program are checked before the first program is taken.
         paths::harness()?;
         jail::open(plan.allow_weaker_jail)?;
+    }
+    if plan.modules
+        && let Some(why) = without_pytorch()
+    {
+        anyhow::bail!("this worker cannot take modules (--modules): {why}");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -167,8 +181,16 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
         .iter()
         .filter_map(|duty| duty.hosted())
         .collect();
-    let benches = Benches::new(host.clone(), registry.clone(), plan.allow_weaker_jail);
-    let mut specs = specs(&plan.duties, &host, &Arc::new(benches));
+    let mut evaluating = vec![host.clone()];
+    if plan.modules {
+        let of_modules = plan.class.of_modules().map_err(|e| usage(e.to_string()))?;
+        evaluating.push(host.for_class(of_modules));
+    }
+    let evaluating = evaluating.iter().flat_map(|host| {
+        let benches = Benches::new(host.clone(), registry.clone(), plan.allow_weaker_jail);
+        specs(&plan.duties, host, &Arc::new(benches))
+    });
+    let mut specs: Vec<Spec> = evaluating.collect();
     if plan.listen.is_some() && hosted.contains(&Hosted::Archive) {
         let host = host.clone();
         specs.push(spec("queues", move || {
@@ -187,9 +209,10 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     }
     let mut supervised = supervise(specs, Limits::default(), host.outage(), stop.clone()).await?;
     say(&format!(
-        "{} works for machine class {} ({})",
+        "{} works for machine class {}{} ({})",
         plan.node,
         plan.class,
+        if plan.modules { " and its modules" } else { "" },
         plan.duties
             .iter()
             .map(|duty| format!("{duty:?}").to_lowercase())

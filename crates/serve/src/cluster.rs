@@ -1,23 +1,25 @@
 //! Evaluates programs on the workers of a cluster, many at a time.
 //!
 //! Programs are candidates of runs without an archive ([`flopsmith_run::farm`]): a run for screenings and rankings and one for
-//! certifications, each over all problems, and a run of its own for each selection of workloads. The workers of a class measure
-//! the plain reference of a problem once in a run, so a run that is older than `--refresh` is followed by another one. A program
-//! whose run is gone from the bus is sent again. Runs that a killed process left are withdrawn at the start.
+//! certifications, each over all kernels, and a run of its own for each selection of workloads and for each module, whose name
+//! may be that of a kernel. The workers of a class measure the plain reference of a problem once in a run, so a run that is older
+//! than `--refresh` is followed by another one. A program whose run is gone from the bus is sent again. Runs that a killed process
+//! left are withdrawn at the start.
+//!
+//! Programs for modules go to queues of their own, which only workers with PyTorch serve (`worker --modules`). While there are none,
+//! such programs are refused, and those under way end after a while, so they do not fill the places of kernels.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use flopsmith_machine::attest::Attestation;
-use flopsmith_measure::{Chains, USABLE_LOG_SE};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
-    Digest, Failure, InfrastructureCause, MachineFacts, Outcome, RunId, Verdict, geometric,
+    Digest, Failure, InfrastructureCause, MachineFacts, Outcome, RunId, Verdict,
 };
 use flopsmith_run::farm::{self, Farm, Link, Standard, Ways};
 use flopsmith_run::local::unix_ms;
@@ -27,19 +29,24 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::Cache;
-use crate::circumstances::Circumstances;
 use crate::job::lock;
 use crate::journal::write;
 use crate::program::{Judge, Judged, Program, permitted};
 use crate::reference::{Grade, Reference};
-use crate::roofs::Roofs;
 use crate::station::Settings;
-use crate::wire::{Purpose, ReferenceSpeeds};
+use crate::wire::Purpose;
+
+mod told;
+
+use told::told;
 
 /// Number of programs that the workers have at a time.
 pub const AT_ONCE: usize = 256;
-/// Number of runs that stay open; requests choose the selections of workloads.
+/// Number of runs of kernels that stay open, and of runs of modules; requests choose the selections of workloads.
 const OPEN: usize = 8;
+/// Number of looks in a row at which no worker takes modules before programs for modules do not wait any longer. There are as many in
+/// the time of [`Cluster::silence`].
+const LOOKS: u32 = 4;
 /// Number of references that are remembered.
 const REMEMBERED: usize = 1024;
 /// Time for which a program is sent again that cannot be sent, or whose run is gone.
@@ -89,8 +96,12 @@ struct Run {
     grade: Grade,
     /// Its problem, if it has one only.
     only: Option<Digest>,
+    /// True if its problem is a module.
+    of_module: bool,
     id: RunId,
     began: Instant,
+    /// Ends it before its programs are decided.
+    stop: CancellationToken,
     inbox: UnboundedSender<(Sender<Reply>, farm::Program)>,
     thread: JoinHandle<()>,
 }
@@ -100,9 +111,10 @@ type Reply = (Outcome, Option<MachineFacts>);
 
 /// The state of the cluster, for `/v1/health`.
 struct Pulse {
-    /// Number of programs that the workers have.
-    under_way: usize,
-    /// The last outcome, or the first program after which there was none under way.
+    /// Number of programs that the workers have: for kernels, and for modules.
+    under_way: [usize; 2],
+    /// The last outcome of a kernel, or the first program for one after which there was none under way. The first outcome of a module
+    /// may take long.
     heard: Instant,
     /// The last failure, if nothing succeeded since.
     trouble: Option<(Instant, String)>,
@@ -146,7 +158,7 @@ impl Cluster {
     ) -> Result<Self> {
         let link = Link::open(&ways)?;
         let mut bytes = 0;
-        let problems = problems.into_iter().filter(|p| refusal_of(p).is_none());
+        let problems = problems.into_iter().filter(|p| !p.needs_pytorch());
         let problems = problems.filter(|problem| {
             let files = serde_json::to_vec(&problem.files());
             bytes += files.map_or(MOST_BYTES, |files| files.len());
@@ -161,7 +173,7 @@ impl Cluster {
             stopping,
             runs: Mutex::default(),
             pulse: Arc::new(Mutex::new(Pulse {
-                under_way: 0,
+                under_way: [0; 2],
                 heard: Instant::now(),
                 trouble: None,
             })),
@@ -172,9 +184,17 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The reason why the workers evaluate no programs of a problem for a service; none if they do.
-    pub fn refuses(&self, problem: &Problem) -> Option<String> {
-        refusal_of(problem)
+    /// The reason why no worker evaluates programs for a problem now, with what to do about it; none if nothing is known to be
+    /// missing. Only workers that need PyTorch are looked for. Blocks.
+    pub fn lacks(&self, problem: &Problem) -> Option<String> {
+        if !problem.needs_pytorch() {
+            return None;
+        }
+        match self.link.has_workers(problem) {
+            Ok(true) => None,
+            Ok(false) => Some(nobody(&self.ways)),
+            Err(error) => Some(format!("{error:#}")),
+        }
     }
 
     /// The state of the cluster.
@@ -186,7 +206,7 @@ impl Cluster {
             Some("the connection to the broker is down".to_owned())
         } else if pulse.trouble.is_some() {
             Some("programs cannot be sent to the workers; the log of the service says why".into())
-        } else if pulse.under_way > 0 && silent > self.silence {
+        } else if pulse.under_way[0] > 0 && silent > self.silence {
             Some(format!(
                 "there was no outcome for {} s; check that workers of machine class `{class}` are at work (`flopsmith top --nats URL`)",
                 silent.as_secs()
@@ -198,7 +218,7 @@ impl Cluster {
             answers: why.is_none(),
             why,
             machine_class: class.clone(),
-            under_way: pulse.under_way,
+            under_way: pulse.under_way.iter().sum(),
         }
     }
 
@@ -241,10 +261,6 @@ impl Cluster {
 
     /// Evaluates a program; blocks.
     fn evaluate(&self, program: &Program) -> Result<Judged, Failure> {
-        // A job of an earlier process, which evaluated on local cores.
-        if let Some(why) = self.refuses(&program.problem) {
-            return Err(Failure::infrastructure(InfrastructureCause::Bus, why));
-        }
         if let Some(known) = self.cache.look_up(program, unix_ms()) {
             return Ok(known);
         }
@@ -260,6 +276,9 @@ impl Cluster {
                 let why = "the service is stopping";
                 return Err(Failure::infrastructure(InfrastructureCause::Shutdown, why));
             }
+            if let Some(why) = self.lacks(&program.problem) {
+                return Err(Failure::infrastructure(InfrastructureCause::Bus, why));
+            }
             if failing.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
                 let why = format!("the cluster cannot evaluate the program: {error}");
                 return Err(Failure::infrastructure(InfrastructureCause::Bus, why));
@@ -272,36 +291,66 @@ impl Cluster {
     /// Sends a program, and waits for its outcome. An error if its run ends before.
     fn ask(&self, program: &Program) -> Result<(RunId, Reply)> {
         let (reply, answer) = channel();
-        let run = self.send(program, reply)?;
+        let (run, stop) = self.send(program, reply)?;
+        let kind = usize::from(program.problem.needs_pytorch());
         {
             let mut pulse = lock(&self.pulse);
-            if pulse.under_way == 0 {
+            if kind == 0 && pulse.under_way[kind] == 0 {
                 pulse.heard = Instant::now();
             }
-            pulse.under_way += 1;
+            pulse.under_way[kind] += 1;
         }
-        let answered = answer.recv();
+        let answered = self.wait(&program.problem, &run, &answer, &stop);
         let mut pulse = lock(&self.pulse);
-        pulse.under_way -= 1;
+        pulse.under_way[kind] -= 1;
         if answered.is_ok() {
-            pulse.heard = Instant::now();
+            if kind == 0 {
+                pulse.heard = Instant::now();
+            }
             pulse.trouble = None;
         }
         drop(pulse);
-        match answered {
-            Ok(reply) => Ok((run, reply)),
-            Err(_) => {
-                lock(&self.runs).retire(|open| open.id == run);
-                bail!("{run} ended before the program was decided")
-            }
+        if answered.is_err() {
+            lock(&self.runs).retire(|open| open.id == run);
         }
+        Ok((run, answered?))
     }
 
-    /// Sends a program to the run for it.
-    fn send(&self, program: &Program, reply: Sender<Reply>) -> Result<RunId> {
+    /// Waits for the outcome of a program. An error if its run ends before; a run of a module is ended if no worker takes modules for a
+    /// while.
+    fn wait(
+        &self,
+        problem: &Problem,
+        run: &RunId,
+        answer: &Receiver<Reply>,
+        stop: &CancellationToken,
+    ) -> Result<Reply> {
+        let ended = || format!("{run} ended before the program was decided");
+        if !problem.needs_pytorch() {
+            return answer.recv().with_context(ended);
+        }
+        let mut without = 0;
+        while without < LOOKS {
+            match answer.recv_timeout(self.silence / LOOKS) {
+                Ok(reply) => return Ok(reply),
+                Err(RecvTimeoutError::Disconnected) => bail!(ended()),
+                // A bus that does not answer says nothing of the workers.
+                Err(RecvTimeoutError::Timeout) => match self.link.has_workers(problem) {
+                    Ok(false) => without += 1,
+                    Ok(true) | Err(_) => without = 0,
+                },
+            }
+        }
+        stop.cancel();
+        self.link.withdraw(run)?;
+        bail!(nobody(&self.ways))
+    }
+
+    /// Sends a program to the run for it, which the token ends.
+    fn send(&self, program: &Program, reply: Sender<Reply>) -> Result<(RunId, CancellationToken)> {
         let mut runs = lock(&self.runs);
         let run = self.run_for(&mut runs, program)?;
-        let id = run.id.clone();
+        let (id, stop) = (run.id.clone(), run.stop.clone());
         let sent = run.inbox.unbounded_send((
             reply,
             farm::Program {
@@ -316,7 +365,7 @@ impl Cluster {
             runs.retire(|open| open.id == id);
             bail!("{id} takes no programs any more");
         }
-        Ok(id)
+        Ok((id, stop))
     }
 
     /// The run for a program, which is begun if it is not open.
@@ -336,7 +385,10 @@ impl Cluster {
             runs.count += 1;
             let run = self.begin(grade, problem, only, runs.count)?;
             runs.open.push_front(run);
-            if let Some(oldest) = runs.open.get(OPEN).map(|run| run.id.clone()) {
+            // A client with many modules ends no run of kernels.
+            let of_module = problem.needs_pytorch();
+            let mut alike = runs.open.iter().filter(|run| run.of_module == of_module);
+            if let Some(oldest) = alike.nth(OPEN).map(|run| run.id.clone()) {
                 runs.retire(|run| run.id == oldest);
             }
             self.note(runs);
@@ -369,8 +421,12 @@ impl Cluster {
             Grade::Quick => (Standard::Screen, Standard::Rank),
             Grade::Refined => (Standard::Certify, Standard::Certify),
         };
+        let ways = Ways {
+            machine_class: self.link.class_for(problem)?.to_string(),
+            ..self.ways.clone()
+        };
         let opened = Farm::open(
-            &self.ways,
+            &ways,
             &farm::Order {
                 name: &format!("serve-{}-{number}", grade.name()),
                 problems: &problems,
@@ -387,10 +443,11 @@ impl Cluster {
         lock(&self.pulse).trouble = None;
         let id = farm.run().clone();
         let (inbox, programs) = unbounded::<(Sender<Reply>, farm::Program)>();
-        let (stopping, pulse) = (self.stopping.clone(), Arc::clone(&self.pulse));
+        let stop = self.stopping.child_token();
+        let (stopped, pulse) = (stop.clone(), Arc::clone(&self.pulse));
         let thread = std::thread::Builder::new().name("run".into());
         let thread = thread.spawn(move || {
-            let evaluated = farm.evaluate_stream(programs, &stopping, |reply, outcome, machine| {
+            let evaluated = farm.evaluate_stream(programs, &stopped, |reply, outcome, machine| {
                 // The request waits for it, unless the service ends.
                 let _ = reply.send((outcome, machine.cloned()));
                 Ok(())
@@ -402,8 +459,10 @@ impl Cluster {
         Ok(Run {
             grade,
             only,
+            of_module: problem.needs_pytorch(),
             id,
             began: Instant::now(),
+            stop,
             inbox,
             thread: thread.context("cannot start the thread of a run")?,
         })
@@ -459,7 +518,7 @@ impl Cluster {
         }
         let (chains, facts) = self
             .link
-            .reference(run, &problem.id)?
+            .reference(run, problem)?
             .with_context(|| format!("{run} has no reference of {} any more", problem.id))?;
         let grade = Grade::of(program.purpose);
         let sanitize = self.settings.sanitize;
@@ -497,66 +556,18 @@ impl Judge for Arc<Cluster> {
     }
 }
 
-/// Ratios of a run without an archive are restated by the chains of the plain reference, which only a problem that states its
-/// work has.
-fn refusal_of(problem: &Problem) -> Option<String> {
-    (!problem.states_work()).then(|| {
-        format!(
-            "{} is a {}, and the workers of a cluster evaluate no {}s for a service; ask a service on local cores",
-            problem.id,
-            problem.target(),
-            problem.target()
-        )
-    })
+/// Says that no worker takes modules, and what to do about it.
+fn nobody(ways: &Ways) -> String {
+    format!(
+        "no worker of machine class `{}` takes modules of PyTorch now; start one with `flopsmith worker --modules` on a machine with PyTorch",
+        ways.machine_class
+    )
 }
 
 fn fail(pulse: &Mutex<Pulse>, error: &anyhow::Error) {
     let why = format!("{error:#}");
     tracing::warn!(error = %why, "the cluster cannot be used");
     lock(pulse).trouble = Some((Instant::now(), why));
-}
-
-/// The reference of a run, of which the workers told these `chains` and the `facts` of the first machine.
-fn told(
-    problem: &Problem,
-    run: &RunId,
-    chains: Chains,
-    facts: &MachineFacts,
-    sanitize: bool,
-) -> Result<Reference> {
-    let attestation: Attestation = serde_json::from_str(&facts.attestation_json)
-        .with_context(|| format!("the attestation of node {} cannot be read", facts.node))?;
-    let each = problem.each();
-    let speeds = each.iter().zip(chains.each()).map(|(single, chain)| {
-        let flops = single.work_flops(&single.timed);
-        flops / chain.reference_seconds / 1e9
-    });
-    let speeds: Vec<f64> = speeds.collect();
-    let gflops = geometric(speeds.iter().copied()).unwrap_or(facts.reference_gflops);
-    let now = unix_ms();
-    let name = format!("{run} {} {chains:?}", problem.digest);
-    Ok(Reference {
-        circumstances: Circumstances::attested(problem, &attestation),
-        sanitize,
-        of_each: match speeds.len() {
-            1 => Vec::new(),
-            _ => speeds,
-        },
-        speeds: ReferenceSpeeds {
-            id: Digest::of(name.as_bytes()).short().to_owned(),
-            gflops,
-            peak_gflops: facts.peak_gflops,
-            measured_unix_ms: now,
-            log_se: chains.whole().log_se,
-            converged: chains.converged(USABLE_LOG_SE),
-            machine_busy: None,
-        },
-        roofs: Roofs::of(problem, &attestation, facts.peak_gflops),
-        chains,
-        // The workers measure it once in a run, so it holds as long as any.
-        attempts: u32::MAX,
-        tried_unix_ms: now,
-    })
 }
 
 #[cfg(test)]

@@ -304,6 +304,7 @@ fn elsewhere(
     let cluster = Arc::new(cluster);
     let judge = || Box::new(Arc::clone(&cluster)) as Box<dyn Judge>;
     let references = Arc::clone(cache);
+    let workers = Arc::clone(&cluster);
     Ok(Evaluation {
         judges: std::iter::repeat_with(judge).take(AT_ONCE).collect(),
         // Those of the machine that measured the reference.
@@ -315,9 +316,9 @@ fn elsewhere(
         explain: explain_nothing(
             "the workers of a cluster build the programs of this service; ask a service, or `flopsmith mcp`, without --cluster",
         ),
+        // The workers have the tools of kernels.
+        missing: remembering(move |problem| workers.lacks(problem)),
         cluster: Some(cluster),
-        // The workers have them.
-        missing: Box::new(|_| None),
     })
 }
 

@@ -457,9 +457,6 @@ impl Service {
             };
             mistake(field, why)
         })?;
-        if let Some(why) = self.cluster.as_ref().and_then(|c| c.refuses(&problem)) {
-            return Err(mistake("problem", why));
-        }
         let language = candidate.language.unwrap_or(problem.language);
         if !problem.languages().contains(&language) {
             let known: Vec<&str> = problem.languages().iter().map(|l| l.name()).collect();

@@ -19,6 +19,7 @@ pub fn machine(attested: &str) -> MachineFacts {
         problem: None,
         peak_gflops: PEAK_GFLOPS,
         reference_gflops: 1.0,
+        reference_gflops_of_each: Vec::new(),
         openblas_gflops: None,
         openblas_core: None,
         openblas_version: None,

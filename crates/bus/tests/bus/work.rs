@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use flopsmith_bus::{Auth, Backoff, Bus, Error, ErrorClass, RunSetup, Worker, WorkerOptions};
-use flopsmith_protocol::{Message, encode};
+use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{MachineClass, Message, encode};
 
 use crate::{COMPILE, Job, World, job, nothing, soon};
 
@@ -557,6 +558,42 @@ async fn queues_are_told_by_what_waits_and_what_is_in_hand() {
     let found = state().await;
     assert_eq!(found.waiting + found.in_hand, 3, "{found:?}");
     assert!(state().await.oldest_unix_ms.unwrap() >= first);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_has_workers_while_they_ask_for_work_or_have_some() {
+    let world = World::new().await;
+    let class = MachineClass::new("local").unwrap();
+    let queue = Queue::compile(&class);
+    let of_both = [queue.clone(), Queue::time(&class)];
+    let served = async |queues: &[Queue]| world.bus.have_workers(queues).await.unwrap();
+    // Level-triggered: the server learns a little later that a worker asks, or is gone.
+    let until = async |wanted: bool| {
+        soon(async {
+            while served(&of_both[..1]).await != wanted {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    };
+    assert!(!served(&of_both[..1]).await);
+    let of_a_run = format!("{queue}.r-1");
+    world.bus.publish(&of_a_run, &job(1)).await.unwrap();
+    let bus = Bus::connect(&world.server).await.unwrap();
+    let options = WorkerOptions {
+        subject: queue.all(),
+        ..quick(1)
+    };
+    let mut worker: Worker<Job> = bus.worker(options).await.unwrap();
+    let held = soon(worker.next()).await.unwrap();
+    assert!(served(&of_both[..1]).await, "it is at work");
+    held.done().await.unwrap();
+    until(true).await;
+    assert!(!served(&of_both).await, "nobody times");
+    worker.close();
+    drop(worker);
+    bus.drain().await.unwrap();
+    until(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -47,6 +47,9 @@ pub struct Worker {
         env = "FLOPSMITH_MACHINE_CLASS"
     )]
     pub class: String,
+    /// Take programs for modules of PyTorch, too, which services on a cluster send. Needs Python with PyTorch.
+    #[arg(long)]
+    pub modules: bool,
     /// Name of this worker in outcomes and logs; host name and process number when left out.
     #[arg(long, value_name = "NAME", env = "FLOPSMITH_NODE")]
     pub node: Option<String>,

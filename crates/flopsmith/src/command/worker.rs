@@ -25,6 +25,7 @@ pub fn run(args: &Worker) -> Result<ExitCode> {
         nats: args.bus.nats.clone(),
         store: args.store.clone(),
         class,
+        modules: args.modules,
         node,
         grace,
         listen: args.listen,

@@ -1,15 +1,18 @@
-//! `serve` and `mcp` on modules of PyTorch: a machine without PyTorch, and the evaluation of a shipped solution where it has it.
+//! `serve` and `mcp` on modules of PyTorch: machines without PyTorch, here and on a cluster, and the evaluation of a shipped solution
+//! where they have it.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
 use flopsmith_problem::Problem;
-use flopsmith_test_support::skipped;
+use flopsmith_protocol::subjects::Queue;
+use flopsmith_test_support::{machine_class, skipped};
 use serde_json::{Value, json};
 
 use crate::one_core::on_one_core;
 use crate::service::Service;
+use crate::worker::{Cluster, Worker};
 use crate::{as_shipped, root};
 
 /// Number of waits for a job, of at most 100 seconds each: TorchInductor compiles the reference, and g++ PyTorch's headers.
@@ -160,5 +163,84 @@ fn a_shipped_solution_is_evaluated_over_http_and_by_an_agent() {
     assert_eq!(found["reference"], answer["reference"]["id"], "{found}");
     let summary = found["summary"].as_str().unwrap();
     assert!(summary.contains("TorchInductor"), "{summary}");
+    assert_eq!(service.stop(), Some(0));
+}
+
+/// A service whose programs the workers of a cluster evaluate.
+fn start_on(cluster: &Cluster) -> Service {
+    let mut command = as_shipped();
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--cluster"])
+        .args(["--nats", &cluster.url(), "--store"])
+        .arg(cluster.store())
+        .arg("--folder")
+        .arg(cluster.folder.path().join("service"));
+    Service::start(&mut command)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_without_pytorch_takes_no_modules() {
+    let cluster = Cluster::new().await;
+    let service = start_on(&cluster);
+    let refused = post(&service, "/v1/jobs", &asked("class ModelNew: pass"));
+    assert_eq!(refused["status"], 503, "{refused}");
+    let detail = refused["detail"].as_str().unwrap();
+    for part in ["modules/softmax", "`local`", "flopsmith worker --modules"] {
+        assert!(detail.contains(part), "{part} in {detail}");
+    }
+    let worker = |roles: &str| {
+        let worker = as_shipped()
+            .args(["worker", "--modules", "--roles", roles])
+            .args(["--nats", &cluster.url(), "--store"])
+            .arg(cluster.store())
+            .env("FLOPSMITH_PYTHON", "/no/such/python")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&worker.stderr).into_owned();
+        (worker.status.code(), said)
+    };
+    let (code, said) = worker("compiler,verifier,timer");
+    assert_eq!(code, Some(3), "{said}");
+    for part in ["--modules", "/no/such/python", "scripts/python.sh"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    let (code, said) = worker("archive");
+    assert_eq!(code, Some(2), "{said}");
+    assert_eq!(service.stop(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_on_a_cluster_leaves_modules_to_a_worker_with_pytorch() {
+    let problem = Problem::load_any(&root().join("problems/modules/softmax")).unwrap();
+    if let Some(why) = flopsmith_evaluate::missing(&problem) {
+        skipped(&why);
+        return;
+    }
+    on_one_core();
+    let cluster = Cluster::new().await;
+    // The service makes the streams.
+    let service = start_on(&cluster);
+    let mut worker = Worker::with(&cluster, "w1", &["--modules"]);
+    worker.says("works for machine class local and its modules");
+    let class = machine_class().of_modules().unwrap();
+    let queues = [Queue::compile, Queue::verify, Queue::time].map(|of| of(&class));
+    while !cluster.bus.have_workers(&queues).await.unwrap() {
+        tokio::task::yield_now().await;
+    }
+    let job = post(&service, "/v1/jobs", &asked(&solution()));
+    let answer = answered(&service, &job);
+    // Other tests keep the machine busy, so a screening need not converge.
+    let outcome = answer["outcome"].as_str().unwrap();
+    assert!(["measured", "unconverged"].contains(&outcome), "{answer}");
+    assert_eq!(answer["correct"], true, "{answer}");
+    let number = |name: &str| answer[name].as_f64().unwrap();
+    assert!(number("reward") > 0.0, "{answer}");
+    let reference = answer["reference"]["gflops"].as_f64().unwrap();
+    let told = number("ratio") * reference;
+    assert!((number("gflops") / told - 1.0).abs() < 1e-9, "{answer}");
+    // Kernels go to the same worker, by other queues.
+    let kernel = json!({ "candidates": [{ "problem": "softmax", "source": "int x;" }] });
+    let refused = post(&service, "/v1/evaluate", &kernel);
+    assert_eq!(refused["reason"], "missing_entry", "{refused}");
     assert_eq!(service.stop(), Some(0));
 }

@@ -39,7 +39,7 @@ fn version() -> String {
 }
 
 /// A worker process that ends with its test.
-struct Worker {
+pub struct Worker {
     child: Child,
     said: BufReader<ChildStderr>,
 }
@@ -57,6 +57,11 @@ impl Worker {
     }
 
     fn with_roles(cluster: &Cluster, name: &str, roles: &str) -> Self {
+        Self::with(cluster, name, &["--roles", roles])
+    }
+
+    /// A worker with these words on its command line.
+    pub fn with(cluster: &Cluster, name: &str, words: &[&str]) -> Self {
         let child = flopsmith()
             .args([
                 "worker",
@@ -66,11 +71,10 @@ impl Worker {
                 name,
                 "--listen",
                 "127.0.0.1:0",
-                "--roles",
-                roles,
                 "--store",
             ])
             .arg(cluster.store())
+            .args(words)
             .stderr(Stdio::piped())
             .spawn();
         let mut child = child.unwrap();
@@ -92,7 +96,7 @@ impl Worker {
     }
 
     /// Waits until it prints something.
-    fn says(&mut self, words: &str) {
+    pub fn says(&mut self, words: &str) {
         let mut line = String::new();
         while !line.contains(words) {
             line.clear();
@@ -112,14 +116,14 @@ impl Worker {
 }
 
 /// A cluster of one broker and one store.
-struct Cluster {
+pub struct Cluster {
     server: Server,
-    bus: Bus,
-    folder: tempfile::TempDir,
+    pub bus: Bus,
+    pub folder: tempfile::TempDir,
 }
 
 impl Cluster {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("nats");
         let server = Server::start(None, &store, ServerOptions::default());
@@ -132,7 +136,7 @@ impl Cluster {
         }
     }
 
-    fn store(&self) -> PathBuf {
+    pub fn store(&self) -> PathBuf {
         self.folder.path().join("store")
     }
 
@@ -143,7 +147,7 @@ impl Cluster {
         }
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         let url = self.server.connect_options().url;
         url.replace("://", &format!("://{}@", self.token()))
     }

@@ -630,6 +630,13 @@ fn golden_bytes_of_every_message() {
     );
     golden("machine_facts", &machine_facts(b"machine"));
     golden(
+        "machine_facts_module",
+        &MachineFacts {
+            reference_gflops_of_each: vec![1.0, 1.25],
+            ..machine_facts(b"machine")
+        },
+    );
+    golden(
         "machine_facts_problem",
         &MachineFacts {
             problem: Some(example_ref().problem),
@@ -656,6 +663,7 @@ fn machine_facts(attested: &[u8]) -> MachineFacts {
         problem: None,
         peak_gflops: 51.5,
         reference_gflops: 1.125,
+        reference_gflops_of_each: Vec::new(),
         openblas_gflops: Some(40.0),
         openblas_core: Some("Zen".into()),
         openblas_version: None,

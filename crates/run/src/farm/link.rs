@@ -7,7 +7,9 @@ use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::supervisor::words;
 use flopsmith_bus::{Bus, Options, RunSetup};
 use flopsmith_measure::Chains;
-use flopsmith_protocol::{MachineClass, MachineFacts, ProblemId, RunId, subjects};
+use flopsmith_problem::Problem;
+use flopsmith_protocol::subjects::{self, Queue};
+use flopsmith_protocol::{MachineClass, MachineFacts, RunId};
 use flopsmith_store::Store;
 use tokio::runtime::Runtime;
 
@@ -17,6 +19,8 @@ use crate::console::usage;
 
 /// Time for which the bus is asked for something.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Pause before a second look at queues without a worker: a worker that has just got work asks for more a moment later.
+const AGAIN: Duration = Duration::from_millis(300);
 
 /// A connection to a cluster. Its calls block, except [`Link::is_connected`].
 pub struct Link {
@@ -56,6 +60,37 @@ impl Link {
         self.bus.is_connected()
     }
 
+    /// The class whose queues take the programs for a problem: those for modules are for workers with PyTorch only.
+    ///
+    /// # Errors
+    /// The name of the machine class is too long.
+    pub fn class_for(&self, problem: &Problem) -> Result<MachineClass> {
+        match problem.needs_pytorch() {
+            true => self.class.of_modules().map_err(|e| usage(e.to_string())),
+            false => Ok(self.class.clone()),
+        }
+    }
+
+    /// True if workers take programs for a problem now, at each stage.
+    ///
+    /// # Errors
+    /// The bus does not answer.
+    pub fn has_workers(&self, problem: &Problem) -> Result<bool> {
+        let class = self.class_for(problem)?;
+        let queues = [
+            Queue::compile(&class),
+            Queue::verify(&class),
+            Queue::time(&class),
+        ];
+        self.wait_for(async {
+            if self.bus.have_workers(&queues).await? {
+                return anyhow::Ok(true);
+            }
+            tokio::time::sleep(AGAIN).await;
+            anyhow::Ok(self.bus.have_workers(&queues).await?)
+        })
+    }
+
     /// The ratios of plain reference and baseline that all machines of the class use for a problem of a run, and the facts
     /// of the first of these machines, which have the peak that rewards refer to; none before a machine has measured them.
     ///
@@ -64,18 +99,19 @@ impl Link {
     pub fn reference(
         &self,
         run: &RunId,
-        problem: &ProblemId,
+        problem: &Problem,
     ) -> Result<Option<(Chains, MachineFacts)>> {
+        let (problem, class) = (&problem.id, self.class_for(problem)?);
         self.wait_for(async {
             let registry = RunRegistry::open(&self.bus).await?;
-            let chains = registry.common::<Chains>(run, problem, &self.class);
+            let chains = registry.common::<Chains>(run, problem, &class);
             let chains = chains.await?;
             let subject = subjects::machine(run);
             let mut log = self.bus.log::<MachineFacts>(&subject, 0).await?;
             let mut said = log.replay().await?.into_iter().map(|(_, facts)| facts);
             let first = said.find(|facts| {
                 let of = facts.problem.as_ref();
-                facts.machine_class == self.class && of.is_none_or(|of| of == problem)
+                facts.machine_class == class && of.is_none_or(|of| of == problem)
             });
             anyhow::Ok(chains.zip(first))
         })

@@ -51,6 +51,8 @@ pub struct Benches {
 /// needed.
 struct Bench {
     context: Arc<Context>,
+    /// Number of benches that may be known while this one is.
+    kept: usize,
     pipeline: Pipeline,
     compiler: OnceCell<Arc<compiler::StageContext>>,
     verifier: OnceCell<Arc<verifier::StageContext>>,
@@ -123,12 +125,12 @@ impl Benches {
         tracing::info!(%run, %problem, "working for another run or problem");
         let (host, allow_weaker) = (self.host.clone(), self.allow_weaker_jail);
         let made = tokio::task::spawn_blocking(move || {
-            make(spec.run, settings, files, host, allow_weaker)
+            make(spec.run, settings, files, host, allow_weaker, kept)
         });
         let bench = made.await.map_err(|e| unusable(e.to_string()))??;
         let bench = Arc::new(bench);
         known.push_front(Arc::clone(&bench));
-        known.truncate(kept);
+        forget(&mut known, |bench| bench.kept);
         Ok(bench)
     }
 
@@ -154,6 +156,12 @@ impl Benches {
         let machine = made.await.map_err(|e| unusable(e.to_string()))??;
         let host = &self.host;
         let (run, class) = (&context.run, &host.machine_class);
+        if let Some(chains) = machine.chains() {
+            // Nothing is timed with them here: they are for a service that tells its results in one reference.
+            let problem = &context.first().problem.id;
+            let told = self.registry.in_common(run, problem, class, chains).await;
+            told.map_err(|e| bus(&e))?;
+        }
         let facts = evaluation::machine_facts_of_modules(run, &host.node, class, &machine);
         self.tell(context, facts, &machine.attestation).await?;
         let layouts = Arc::new(evaluator.clone());
@@ -288,6 +296,7 @@ fn make(
     files: ProblemFiles,
     host: Host,
     allow_weaker_jail: bool,
+    kept: usize,
 ) -> Result<Bench, StageFailure> {
     let problem = failing(paths::of_files(files, &settings))?;
     let progress = |text: &str| tracing::info!("{text}");
@@ -305,11 +314,22 @@ fn make(
     });
     Ok(Bench {
         context,
+        kept,
         pipeline,
         compiler: OnceCell::new(),
         verifier: OnceCell::new(),
         timer: OnceCell::new(),
     })
+}
+
+/// Drops what was used longest ago. Each stays while it is among as many as its own run keeps, so that a run with one problem pushes
+/// out none of a run with many.
+fn forget<T>(known: &mut VecDeque<T>, kept: impl Fn(&T) -> usize) {
+    let mut place = 0;
+    known.retain(|one| {
+        place += 1;
+        place <= kept(one)
+    });
 }
 
 /// The failure of a node that lacks something or cannot work for a run; another node may be able to.
@@ -330,4 +350,23 @@ fn bus(error: &dyn std::error::Error) -> StageFailure {
 /// Maps any error of preparing a node for a run to a failure that leaves the work to another node.
 fn failing<T>(result: anyhow::Result<T>) -> Result<T, StageFailure> {
     result.map_err(|error| unusable(format!("{error:#}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_with_few_problems_pushes_out_none_of_a_run_with_many() {
+        // The kernels of a service, and then selections of workloads, the newest first.
+        let mut known: VecDeque<usize> = [64, 64, 64].into();
+        for _ in 0..6 {
+            known.push_front(4);
+            forget(&mut known, |kept| *kept);
+        }
+        assert_eq!(known, [4, 4, 4, 4, 64, 64, 64]);
+        let mut known: VecDeque<usize> = [3; 5].into();
+        forget(&mut known, |kept| *kept);
+        assert_eq!(known, [3; 3]);
+    }
 }

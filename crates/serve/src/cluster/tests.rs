@@ -5,7 +5,7 @@ use flopsmith_actors::registry::RunRegistry;
 use flopsmith_bus::{Auth, Bus, Delivery, RunSetup, Server, ServerOptions, Worker, WorkerOptions};
 use flopsmith_machine::attest;
 use flopsmith_machine::peak::Peak;
-use flopsmith_measure::Chain;
+use flopsmith_measure::{Chain, Chains};
 use flopsmith_problem::Language;
 use flopsmith_protocol::subjects::{self, Queue};
 use flopsmith_protocol::{Candidate, MachineClass, RunSpec};
@@ -97,7 +97,9 @@ impl World {
         let reward = Reward::default();
         let service = Service::open(journal, cache, catalog, none, reward, 1000, stopping);
         let service = service.unwrap().on(Arc::clone(&cluster), 4);
-        let service = Arc::new(service);
+        let workers = Arc::clone(&cluster);
+        let missing = move |problem: &Problem| workers.lacks(problem);
+        let service = Arc::new(service.with_tools(Box::new(missing)));
         let judge = || {
             let judge = Box::new(Arc::clone(&cluster));
             crate::start(&service, judge, CancellationToken::new()).unwrap()
@@ -140,7 +142,9 @@ impl World {
         });
         let facts = MachineFacts {
             run: run.clone(),
+            machine_class: candidate.machine_class.clone(),
             problem: Some(candidate.problem.clone()),
+            reference_gflops_of_each: vec![3.0, 12.0],
             attestation: attestation.digest(),
             attestation_json: attestation.to_json(),
             ..machine("")
@@ -412,26 +416,131 @@ fn the_workers_learn_the_language_of_a_program_that_is_not_the_problems_own() {
     running.stop();
 }
 
-#[test]
-fn a_module_is_refused_with_its_problem() {
-    let world = World::new();
-    let running = world.start();
-    let request = Request {
+const MODULE: &str = "modules/softmax";
+
+/// A request for a module.
+fn of_module() -> Request {
+    Request {
         candidates: vec![wire::Candidate {
-            problem: "modules/softmax".into(),
+            problem: MODULE.into(),
             source: Some("class ModelNew: pass".into()),
             ..wire::Candidate::default()
         }],
         purpose: Purpose::Rank,
         against: Against::default(),
         dry_run: false,
+    }
+}
+
+impl World {
+    /// A worker for each stage of a class.
+    async fn workers(&self, class: &MachineClass) -> Vec<Worker<Candidate>> {
+        let mut workers = Vec::new();
+        for queue in [Queue::compile, Queue::verify, Queue::time] {
+            let options = WorkerOptions::new(queue(class).all(), 4);
+            workers.push(self.bus.worker(options).await.unwrap());
+        }
+        workers
+    }
+
+    /// Workers that take modules, once the service sees them.
+    fn take_modules(&self, running: &Running) -> Vec<Worker<Candidate>> {
+        let class = MachineClass::new("local").unwrap().of_modules().unwrap();
+        let workers = self.runtime.block_on(self.workers(&class));
+        let module = Problem::load_any(&shipped::at(MODULE)).unwrap();
+        let deadline = Instant::now() + LIMIT;
+        while running.cluster.lacks(&module).is_some() {
+            assert!(Instant::now() < deadline, "waited too long");
+        }
+        workers
+    }
+}
+
+#[test]
+fn a_module_is_refused_for_now_where_no_worker_takes_modules() {
+    let world = World::new();
+    let running = world.start();
+    // These may lack PyTorch.
+    let class = MachineClass::new("local").unwrap();
+    let kernels = world.runtime.block_on(world.workers(&class));
+    let Err(refusal) = running.service.submit(of_module(), None, Holder::default()) else {
+        panic!("nobody could evaluate it")
     };
-    let refused = running.service.submit(request, None, Holder::default());
-    let Err(refusal) = refused else {
-        panic!("the workers evaluate kernels")
+    let details = refusal.details();
+    assert_eq!(details.status, 503, "{details:?}");
+    for part in [MODULE, "`local`", "flopsmith worker --modules"] {
+        assert!(
+            details.detail.contains(part),
+            "{part} in {}",
+            details.detail
+        );
+    }
+    let modules = world.take_modules(&running);
+    let submitted = running.service.submit(of_module(), None, Holder::default());
+    assert!(submitted.is_ok(), "the request is refused");
+    drop((kernels, modules));
+    running.stop();
+}
+
+#[test]
+fn a_module_has_a_run_and_a_reference_of_its_own() {
+    let world = World::new();
+    let running = world.start();
+    let mut workers = world.take_modules(&running);
+    let kernel = running.submit(Purpose::Rank, &["a"]);
+    let submitted = running.service.submit(of_module(), None, Holder::default());
+    let (job, _) = submitted.unwrap_or_else(|_| panic!("the request is refused"));
+    world.runtime.block_on(async {
+        let mut of_kernels = world.worker().await;
+        let next = tokio::time::timeout(LIMIT, of_kernels.next());
+        let delivery = next.await.unwrap().unwrap();
+        let run = delivery.message().candidate.run.clone();
+        Box::pin(world.decide(delivery, measured(10.0))).await;
+        let next = tokio::time::timeout(LIMIT, workers[0].next());
+        let delivery = next.await.unwrap().unwrap();
+        let candidate = delivery.message().candidate.clone();
+        assert_ne!(candidate.run, run);
+        assert_eq!(candidate.problem.as_str(), "softmax");
+        assert_eq!(candidate.machine_class.as_str(), "local.modules");
+        let registry = RunRegistry::open(&world.bus).await.unwrap();
+        let spec = registry.find(&candidate.run).await.unwrap().unwrap();
+        assert_eq!(spec.problems().count(), 1);
+        let module = Problem::load_any(&shipped::at(MODULE)).unwrap();
+        assert_eq!(candidate.permitted, module.techniques);
+        Box::pin(world.decide(delivery, measured(10.0))).await;
+    });
+    let answer = answers(&job).pop().unwrap();
+    assert_eq!(answer.outcome, wire::Outcome::Measured, "{answer:?}");
+    let reference = answer.reference.clone().unwrap();
+    // The geometric mean of 3 and 12, which the machine has told.
+    assert!((reference.gflops - 6.0).abs() < 1e-9, "{reference:?}");
+    assert!((answer.gflops.unwrap() - 60.0).abs() < 1e-9, "{answer:?}");
+    let of_kernel = answers(&kernel)[0].reference.clone().unwrap();
+    assert_ne!(of_kernel.id, reference.id);
+    drop(workers);
+    running.stop();
+}
+
+#[test]
+fn a_module_ends_as_infrastructure_where_no_worker_takes_modules_any_more() {
+    let world = World::new();
+    let running = world.start();
+    // The workers left after the request had come.
+    let module = Arc::new(Problem::load_any(&shipped::at(MODULE)).unwrap());
+    let source = "class ModelNew: pass".to_owned();
+    let program = Program::new(module, Language::Python, source, Purpose::Rank);
+    let Err(failure) = running.cluster.evaluate(&program) else {
+        panic!("nobody evaluates it")
     };
-    let errors = refusal.details().errors;
-    assert_eq!(errors[0].pointer, "/candidates/0/problem");
-    assert!(errors[0].detail.contains("local cores"), "{errors:?}");
+    let Failure::Infrastructure { cause, detail } = &failure else {
+        panic!("{failure:?}")
+    };
+    assert_eq!(*cause, InfrastructureCause::Bus);
+    assert!(detail.contains("flopsmith worker --modules"), "{detail}");
+    assert!(lock(&running.cluster.runs).open.is_empty());
+    let queues = world.runtime.block_on(world.bus.queues()).unwrap();
+    assert!(queues.iter().all(|queue| queue.waiting == 0), "{queues:?}");
+    let health = running.cluster.health();
+    assert!(health.answers && health.under_way == 0, "{health:?}");
     running.stop();
 }

@@ -703,7 +703,7 @@ mod tests {
             assert!(whole.unwrap());
             working.join().unwrap();
         });
-        assert_eq!(kinds, ["not_timed"]);
+        assert_eq!(kinds, ["unknown"]);
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl Rewards {
             own.push(in_group);
             shared.push((key, in_group, error));
             measured.push(outcome.verdict.measurement().is_some());
-            asked.push(outcome.request.is_some());
+            asked.push(outcome.asked().is_some());
         }
         sharing::share(&mut shared, settings.advantage.sharing);
         let shared = shared.into_iter().map(|(_, reward, error)| (reward, error));
@@ -193,7 +193,7 @@ pub fn with_advantages(
     let best = |outcome: &Outcome| bests.get(&outcome.candidate);
     let rewards = Rewards::of(outcomes(), settings, &peaks, best);
     for (outcome, (reward, _)) in outcomes().zip(&rewards.raw) {
-        let is_asked = outcome.request.is_some();
+        let is_asked = outcome.asked().is_some();
         if reward.is_none() && !is_asked && !outcome.candidate.exploration {
             metrics.dropped += 1;
         }

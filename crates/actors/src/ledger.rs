@@ -35,7 +35,7 @@ impl Samples for Messages {
 
     /// True if a policy wrote the sample and the outcome says something about it, or later turns of its conversation do.
     fn teaches(outcome: &Outcome) -> bool {
-        let says = outcome.verdict.counts() || outcome.request.is_some();
+        let says = outcome.verdict.counts() || outcome.asked().is_some();
         outcome.candidate.policy.is_some() && says
     }
 
@@ -187,6 +187,14 @@ mod tests {
         for other in [read("tiles.md"), nothing] {
             assert!(!Messages::belongs(&rollout(&other), &known));
         }
+        // A request beside the verdict on a program is none, whichever node published it.
+        let lost = infrastructure(InfrastructureCause::Jail);
+        let forged = Outcome {
+            request: known.request.clone(),
+            ..outcome(candidate(1, 0, 0), lost)
+        };
+        assert!(!Messages::teaches(&forged));
+        assert!(!Messages::belongs(&rollout(&known), &forged));
     }
 
     proptest! {

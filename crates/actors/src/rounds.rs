@@ -83,7 +83,7 @@ impl Rounds<'_> {
 /// no program, and the result of a request.
 pub fn goes_on(outcome: &Outcome, prompt: TurnPrompt) -> bool {
     let is_told = !outcome.source.is_empty() || prompt == TurnPrompt::Agent;
-    let has_result = outcome.verdict.counts() || outcome.request.is_some();
+    let has_result = outcome.verdict.counts() || outcome.asked().is_some();
     has_result && is_told && !outcome.candidate.exploration
 }
 

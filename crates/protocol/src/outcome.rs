@@ -531,11 +531,21 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The request of the answer. None beside another verdict than [`UnknownCause::Asked`]: no outcome is both a judged program and
+    /// a request, whatever a node published.
+    pub fn asked(&self) -> Option<&Request> {
+        match self.verdict {
+            Verdict::Unknown {
+                cause: UnknownCause::Asked,
+                ..
+            } => self.request.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Digest of what was read from the answer: the line of its request, or else its program.
     pub fn answer_digest(&self) -> Digest {
         let of_source = || Digest::of(self.source.as_bytes());
-        self.request
-            .as_ref()
-            .map_or_else(of_source, Request::digest)
+        self.asked().map_or_else(of_source, Request::digest)
     }
 }

@@ -139,7 +139,7 @@ impl Recent {
                 }
             }
         }
-        if outcome.request.is_some() {
+        if outcome.asked().is_some() {
             // No program, and nothing that this node failed at.
             return;
         }

@@ -149,7 +149,7 @@ impl Runs {
             seen.stage = candidate.stage;
         }
         // A request is no program.
-        if outcome.request.is_none() {
+        if outcome.asked().is_none() {
             seen.newest.push_back(outcome.verdict.kind());
         }
         if seen.newest.len() > NEWEST {

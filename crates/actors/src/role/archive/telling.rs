@@ -39,7 +39,8 @@ impl Telling<'_> {
     /// began.
     pub(super) fn told(&self, task: &Task, outcome: &Outcome) -> (Exchange, Option<EliteHint>) {
         let shown = task.elite.as_ref();
-        let (result, elite) = match (self.problems.get(&task.problem), &outcome.request) {
+        let request = outcome.asked();
+        let (result, elite) = match (self.problems.get(&task.problem), request) {
             (Some((_, language)), Some(request)) => {
                 (self.answered(task, request, *language), shown.cloned())
             }
@@ -48,7 +49,7 @@ impl Telling<'_> {
         };
         let said = Exchange {
             answer: outcome.source.clone(),
-            request: outcome.request.clone(),
+            request: request.cloned(),
             result,
         };
         (said, elite)

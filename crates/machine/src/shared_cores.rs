@@ -1,13 +1,13 @@
-//! Cores for processes that may run beside each other: each user gets those with the fewest others.
+//! Cores for processes that may run beside each other: each user gets the least used ones.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::pinning;
 
-/// The users of each core in this process.
+/// The use of each core by this process.
 static USES: Mutex<Uses> = Mutex::new(Uses {
-    users: BTreeMap::new(),
+    loads: BTreeMap::new(),
     siblings: BTreeMap::new(),
 });
 
@@ -28,9 +28,11 @@ impl SharedCores {
         Self(uses().take(&allowed, count, pinning::siblings))
     }
 
-    /// The first `count` of them, or all if they are fewer.
-    pub fn first(&self, count: usize) -> &[usize] {
-        &self.0[..count.min(self.0.len())]
+    /// The first `count` of them, or all if they are fewer, in ascending order as those of a timer.
+    pub fn first(&self, count: usize) -> Vec<usize> {
+        let mut first = self.0[..count.min(self.0.len())].to_vec();
+        first.sort_unstable();
+        first
     }
 }
 
@@ -41,15 +43,15 @@ impl Drop for SharedCores {
 }
 
 struct Uses {
-    /// The number of users of each core.
-    users: BTreeMap<usize, usize>,
+    /// How much each core is used, by [`weights`].
+    loads: BTreeMap<usize, usize>,
     /// The hardware threads that share a physical core with each core.
     siblings: BTreeMap<usize, Vec<usize>>,
 }
 
 impl Uses {
-    /// Takes the last of the cores with the fewest users, and of these one whose physical core has the fewest: the order of
-    /// [`pinning::assign`].
+    /// Takes the last of the least used cores: of these one without a sibling among the cores taken before, and then one on
+    /// the least used physical core. Where none is used, this is the order of [`pinning::assign`].
     fn take(
         &mut self,
         allowed: &[usize],
@@ -63,29 +65,38 @@ impl Uses {
         let mut taken: Vec<usize> = Vec::new();
         while taken.len() < count.max(1) {
             let left = allowed.iter().rev().filter(|core| !taken.contains(core));
-            let Some(&core) = left.min_by_key(|core| self.load(**core)) else {
+            let Some(&core) = left.min_by_key(|core| self.load(**core, &taken)) else {
                 break;
             };
-            *self.users.entry(core).or_default() += 1;
             taken.push(core);
+        }
+        for (core, weight) in weights(&taken) {
+            *self.loads.entry(core).or_default() += weight;
         }
         taken
     }
 
-    /// The users of a core, and those of its whole physical core.
-    fn load(&self, core: usize) -> (usize, usize) {
-        let of = |core: &usize| self.users.get(core).copied().unwrap_or(0);
-        let physical = self.siblings.get(&core).into_iter().flatten();
-        (of(&core), physical.map(of).sum())
+    /// The load of a core, the number of its siblings that are `taken`, and the load of its physical core.
+    fn load(&self, core: usize, taken: &[usize]) -> (usize, usize, usize) {
+        let of = |core: &usize| self.loads.get(core).copied().unwrap_or(0);
+        let physical = || self.siblings.get(&core).into_iter().flatten();
+        let beside = physical().filter(|core| taken.contains(core)).count();
+        (of(&core), beside, physical().map(of).sum())
     }
 
     fn give_back(&mut self, cores: &[usize]) {
-        for core in cores {
-            if let Some(users) = self.users.get_mut(core) {
-                *users = users.saturating_sub(1);
+        for (core, weight) in weights(cores) {
+            if let Some(load) = self.loads.get_mut(&core) {
+                *load = load.saturating_sub(weight);
             }
         }
     }
+}
+
+/// How much a user of `cores` adds to the load of each. The first counts most: processes with fewer threads than others of
+/// the same user run on the first cores only.
+fn weights(cores: &[usize]) -> impl Iterator<Item = (usize, usize)> {
+    cores.iter().rev().copied().zip(1..)
 }
 
 #[cfg(test)]
@@ -94,7 +105,7 @@ mod tests {
 
     fn unused() -> Uses {
         Uses {
-            users: BTreeMap::new(),
+            loads: BTreeMap::new(),
             siblings: BTreeMap::new(),
         }
     }
@@ -122,9 +133,21 @@ mod tests {
         let mut uses = unused();
         let first = uses.take(&allowed, 2, apart);
         assert_eq!(first, [5, 2]);
-        assert_eq!(uses.take(&allowed, 2, apart), [1, 5]);
+        assert_eq!(uses.take(&allowed, 2, apart), [1, 2]);
         uses.give_back(&first);
-        assert_eq!(uses.take(&allowed, 1, apart), [2]);
+        assert_eq!(uses.take(&allowed, 1, apart), [5]);
+    }
+
+    /// Processes with one thread of users with two would wait for each other on one core while another is idle.
+    #[test]
+    fn users_of_all_cores_have_different_first_ones() {
+        let mut uses = unused();
+        let apart = |core: usize| vec![core];
+        let first = uses.take(&[0, 1], 2, apart);
+        assert_eq!(first, [1, 0]);
+        assert_eq!(uses.take(&[0, 1], 2, apart), [0, 1]);
+        uses.give_back(&first);
+        assert_eq!(uses.take(&[0, 1], 2, apart), [1, 0]);
     }
 
     #[test]
@@ -140,8 +163,8 @@ mod tests {
     fn there_are_no_more_than_all_and_at_least_one() {
         let mut uses = unused();
         assert_eq!(uses.take(&[4, 6], 3, |core| vec![core]), [6, 4]);
-        assert_eq!(uses.take(&[4, 6], 0, |core| vec![core]), [6]);
+        assert_eq!(uses.take(&[4, 6], 0, |core| vec![core]), [4]);
         let shared = SharedCores(vec![6, 4]);
-        assert_eq!((shared.first(1), shared.first(3)), (&[6][..], &[6, 4][..]));
+        assert_eq!((shared.first(1), shared.first(3)), (vec![6], vec![4, 6]));
     }
 }

@@ -300,9 +300,10 @@ impl Verifier {
         threads: u32,
         cpu_limit: Duration,
     ) -> Result<Process, Failure> {
+        let cores = candidate.cores.first(threads.max(1) as usize);
         let setup = Setup {
             threads,
-            cores: Some(candidate.cores.first(threads.max(1) as usize)),
+            cores: Some(cores.as_slice()),
             ..self.setup(&self.problem.entry.name, arena, Some(cpu_limit))
         };
         Process::start(&setup, candidate.object)

@@ -25,6 +25,12 @@ use change::Change;
 /// The failure of a request whose adapter was unloaded before its turn came.
 const UNLOADED: &str = "the adapter was unloaded before the answer began";
 
+/// Time without another request after which an idle engine begins to write.
+const SILENCE: Duration = Duration::from_millis(1);
+
+/// Longest time for which an idle engine waits for further requests.
+const GATHER: Duration = Duration::from_millis(20);
+
 /// Time over which the rate of tokens is counted.
 const RATE_OVER: Duration = Duration::from_secs(1);
 
@@ -331,6 +337,14 @@ impl Opened {
                 };
                 rate = Rate::new();
                 change = take(command, &mut lanes, next);
+                // Requests that a client sends at once begin together: the model's threads leave clients no processor meanwhile.
+                let latest = Instant::now() + GATHER;
+                while change.is_none()
+                    && Instant::now() < latest
+                    && let Ok(command) = inbox.recv_timeout(SILENCE)
+                {
+                    change = take(command, &mut lanes, next);
+                }
             }
             while change.is_none()
                 && let Ok(command) = inbox.try_recv()

@@ -3,8 +3,8 @@
 
     python3 scripts/bench/model_serve.py [--requests 64] [--tokens 256] [--batches 3] [--rounds 3] [--transformers PROGRAM] [--output FILE.json]
 
-Each round starts every side anew, warms it up with two requests, and then sends --batches batches of --requests requests at once, one batch after the
-other, each with prompts of its own. The rate of a batch is the number of written tokens divided by the time from the first request to the last byte of
+Each round starts every side anew, warms it up with one batch that does not count, and then sends --batches batches of --requests requests at once, one
+after the other, each with prompts of its own. The rate of a batch is the number of written tokens divided by the time from the first request to the last byte of
 the last answer. The client connects and encodes before that time, and reads the answers as JSON after it. A side's figure of a round is the median of its
 batches; the sampler's is the median of as many steps of `sample_speed` with as many rows, after one that warms up. All sides run on the same --threads cores,
 the first that this process may use; the client runs on the others, if there are any. A side's figure is its median over the rounds, and a ratio is the
@@ -42,8 +42,6 @@ SERVE, SAMPLER, TRANSFORMERS = "serve", "sampler", "transformers serve"
 ASKED = {SAMPLER: 0.9, TRANSFORMERS: 3.0}
 # Seconds for a service to start, and for an answer.
 START, ANSWER = 180, 900
-# Requests that warm a service up: the first ones pack weights or load them.
-WARM = 2
 # The chat template of a model that has none: the messages as they are.
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 
@@ -268,8 +266,8 @@ def compared(a, sampler, folder):
         return common | {"model": "measured", "prompt": prompt, "ignore_eos": True, "seed": row}
 
     def batches(body):
-        """The bodies of each batch, the short one that warms up first; no prompt comes twice."""
-        return [[body(row) for row in range(WARM)], *([body(WARM + number * a.requests + row) for row in range(a.requests)] for number in range(a.batches))]
+        """The bodies of each batch, the one that warms up first; no prompt comes twice."""
+        return [[body(number * a.requests + row) for row in range(a.requests)] for number in range(1 + a.batches)]
 
     serve = [a.program, "model", "serve", model, "--name", "measured", "--port", "0", "--rows", max(a.requests, 1)]
     shape = {"batch": a.requests, "prompt": a.prompt, "tokens": a.tokens}

@@ -1,4 +1,4 @@
-//! What programs of a language may use beside their own text.
+//! Headers, modules and libraries that programs of a language may use beside their own text.
 
 /// Headers of C++ that hold arithmetic, types and algorithms only: nothing that prints, waits, starts threads or reads files.
 pub const CXX_HEADERS: &[&str] = &[

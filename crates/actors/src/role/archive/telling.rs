@@ -119,7 +119,7 @@ pub(super) fn requests(
 }
 
 impl Archive {
-    /// What the results of the current step are told from. A node publishes its roofs before it times a program.
+    /// The material from which the results of the current step are told. A node publishes its roofs before it times a program.
     pub(super) async fn prompts_of<'a>(&self, work: &'a Working) -> Result<Telling<'a>, Error> {
         let settings = &self.context.settings;
         let mut problems = BTreeMap::new();

@@ -12,14 +12,14 @@ use flopsmith_actors::role::recorder::DeadLine;
 use flopsmith_actors::role::timer::QUARANTINE;
 use flopsmith_config::Settings;
 use flopsmith_protocol::{
-    CandidateFault, CandidateRef, Outcome, StageChanged, TechniqueSet, Verdict,
+    CandidateFault, CandidateRef, Outcome, Request, StageChanged, TechniqueSet, Verdict,
 };
 use flopsmith_report::heat;
 use flopsmith_run::summary::{Certified, Facts};
 use flopsmith_test_support::client::{Reply, connect};
 use flopsmith_test_support::{
-    ATTESTED, Log, Measured, again, candidate, first, infrastructure, machine, measured, outcome,
-    problem_id, run_id,
+    ATTESTED, Log, Measured, again, asked, candidate, first, infrastructure, machine, measured,
+    outcome, problem_id, run_id, unknown,
 };
 use tempfile::TempDir;
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
+use flopsmith_protocol::UnknownCause;
 use flopsmith_report::heat::{self, SHADES, shade};
 use flopsmith_report::text::{coordinate as c, escape, excerpt, number, percent};
 use serde::Serialize;
@@ -375,7 +376,7 @@ impl Drawing<'_> {
         Ok(format!(
             "<a{class} href=\"{}/programs/{number}{anchor}\"><title>Program {number}{origin}{role}</title><circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"6\"/><text x=\"{}\" y=\"{}\">{}</text></a>",
             escape(&url(self.run)),
-            self.class(row),
+            self.class(row, &record),
             c(x),
             c(y),
             c(x + 12.0),
@@ -409,14 +410,16 @@ impl Drawing<'_> {
         )
     }
 
-    fn class(&self, row: &Row) -> String {
+    fn class(&self, row: &Row, record: &Record) -> String {
         let node = self.families.node(row);
+        let reason = || self.view.names.reasons.name(record.reason);
         match (node.party, self.colour) {
             (Party::Measured, Colour::Speed) => {
                 format!("h{}", shade(f64::from(node.gflops), self.top))
             }
             (Party::Measured, Colour::Stage) => of_stage(node.stage),
             (Party::Rejected, _) => "refused".to_owned(),
+            (Party::Unknown, _) if reason() == UnknownCause::Asked.name() => "asked".to_owned(),
             (Party::Infrastructure | Party::Unknown, _) => "lost".to_owned(),
         }
     }
@@ -456,6 +459,7 @@ impl Drawing<'_> {
             }
         }
         add("refused", "refused");
+        add("asked", "a request instead of a program");
         add("lost", "the machine failed, or unknown");
         legend.push_str("</ul>");
         legend

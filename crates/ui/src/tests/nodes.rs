@@ -185,6 +185,29 @@ fn the_tree_leads_to_the_differences_in_the_order_of_the_drawing() {
 }
 
 #[test]
+fn the_tree_tells_a_request_from_a_failure() {
+    let place = runs();
+    let follows = |sample| CandidateRef {
+        follows: Some(outcomes()[0].candidate.id.clone()),
+        ..candidate(3, 0, sample)
+    };
+    let request = Request::Read {
+        document: "gemm.md".to_owned(),
+    };
+    let more = [asked(follows(0), request), outcome(follows(1), unknown())];
+    let all = [outcomes(), more.to_vec()].concat();
+    std::fs::write(place.path().join("r/outcomes.jsonl"), lines(&all)).unwrap();
+    let window = Window::open(place.path(), None);
+    for page in ["/runs/r/tree", "/runs/r/tree?colour=stage"] {
+        let body = window.page(page);
+        // One circle stands in the legend.
+        let circles = |class: &str| body.matches(&format!("<circle class=\"{class}\"")).count();
+        assert_eq!((circles("asked"), circles("lost")), (2, 3), "{body}");
+        assert!(body.contains("a request instead of a program"), "{body}");
+    }
+}
+
+#[test]
 fn a_tree_of_many_programs_has_pages() {
     let place = runs();
     let root = first(1, "a", "simd", measured(1.0));

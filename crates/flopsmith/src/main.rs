@@ -5,13 +5,10 @@
 
 use std::process::ExitCode;
 
+mod allocator;
 mod args;
 mod command;
 mod exit;
-
-/// Each of thousands of messages allocates memory and frees it again, which mimalloc does fast.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let (args, json) = args::Args::read();

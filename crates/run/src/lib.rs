@@ -47,6 +47,7 @@ pub mod paths;
 pub mod permissions;
 pub mod record;
 pub mod report;
+pub mod resident;
 pub mod results;
 pub mod roofline;
 pub mod run;

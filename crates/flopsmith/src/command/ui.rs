@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use flopsmith_run::console::usage;
-use flopsmith_run::paths;
+use flopsmith_run::{paths, resident};
 use flopsmith_ui::{Plan, execute};
 
 use super::serve::token;
+use crate::allocator;
 use crate::args::Ui;
 
 /// Shows pages until a stop request.
@@ -20,6 +21,9 @@ pub fn run(args: &Ui) -> Result<ExitCode> {
             "there is no folder of runs at {name}; name another with --runs (or FLOPSMITH_RUNS)"
         )));
     }
+    // A window stays open for days beside the work that it shows.
+    allocator::return_freed_memory();
+    resident::release_library("libtorch");
     execute(Plan {
         runs: runs.to_owned(),
         cache: paths::data_folder().ok().map(|data| data.join("ui")),

@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Map, Value, json};
 
 use crate::root;
+use crate::service::Service;
 
 /// Width of the feed-forward layer of the large model.
 const WIDE: u64 = 1_800_000;
@@ -149,4 +150,31 @@ fn memory_errors_name_the_settings_to_lower() {
         &within(ROOM, &train),
         &["not fit", "bfloat16", "tried to allocate"],
     );
+}
+
+#[test]
+fn a_window_keeps_no_code_of_libtorch_in_memory() {
+    let place = tempfile::tempdir().unwrap();
+    let mut command = crate::flopsmith();
+    command.args(["ui", "--listen", "127.0.0.1:0", "--runs"]);
+    let window = Service::start(command.arg(place.path()));
+    assert!(window.ask("GET /", "").contains("no runs"));
+    let smaps = std::fs::read_to_string(format!("/proc/{}/smaps", window.id())).unwrap();
+    let (mut of_libtorch, mut resident) = (false, 0);
+    for line in smaps.lines() {
+        let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match first {
+            // Tables of addresses that the loader changed lie in memory alone.
+            "Rss:" if of_libtorch => resident += kilobytes(rest),
+            "Anonymous:" if of_libtorch => resident -= kilobytes(rest),
+            _ if !first.ends_with(':') => of_libtorch = rest.contains("/libtorch"),
+            _ => {}
+        }
+    }
+    assert!(smaps.contains("/libtorch"));
+    assert!(resident < 4 << 10, "{resident} kB of libtorch's files");
+}
+
+fn kilobytes(figure: &str) -> i64 {
+    figure.trim().trim_end_matches(" kB").parse().unwrap()
 }

@@ -55,6 +55,11 @@ impl Service {
         body.to_owned()
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Asks it to stop.
     pub fn signal(&self) {
         let pid = self.child.id().to_string();

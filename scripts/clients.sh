@@ -6,6 +6,8 @@
 # `flopsmith serve` that the tests start on a free port; no weights are fetched. Sessions are left in target/clients for people to read.
 # FLOPSMITH names the program, if it is not target/release/flopsmith.   scripts/clients.sh [TEST...]
 set -euo pipefail
+# Without this an environment that cannot be installed would be an empty name of an interpreter.
+shopt -s inherit_errexit
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 place=target/python-clients
 known=(types pages trl verl calls openevolve shinka openai transformers mcp readers harbor)
@@ -41,7 +43,7 @@ for test in "${tests[@]}"; do
     openai) python=$(environment openai openai==3.51.0) ;;
     types) python=$(environment types mypy==2.4.1 setuptools==84.2.1 twine==7.0.0 trove-classifiers==2026.9.21.13) ;;
     mcp) python=$(environment mcp mcp==2.3.0) ;;
-    readers) python=$(environment readers tensorboard==2.21.0 mlflow==3.18.0) ;;
+    readers) python=$(environment readers tensorboard==2.21.0 mlflow==3.17.2) ;;
     harbor)
         if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 12))'; then
             echo "skipped: the test of Harbor, since its package needs Python 3.12" >&2

@@ -113,17 +113,13 @@ fn drawn(kind: Kind, rng: &mut impl Rng) -> String {
     }
 }
 
-/// The name of a random nest, or words that may have no meaning, with a digit somewhere in three of four.
+/// The name of a random nest, or words that may have no meaning, half of them with a digit.
 fn function(rng: &mut impl Rng) -> String {
     let mut name = String::new();
     if rng.random_bool(0.4) {
-        name.push_str("random_");
-        for _ in 0..rng.random_range(1..=20) {
-            name.push(char::from(b'0' + rng.random_range(0..10u8)));
-        }
-        return name;
+        return "nest".to_owned();
     }
-    for n in 0..rng.random_range(1..=3) {
+    for n in 0..rng.random_range(1..=2) {
         if n > 0 {
             name.push('_');
         }
@@ -136,8 +132,8 @@ fn function(rng: &mut impl Rng) -> String {
         }
     }
     match rng.random_range(0..4) {
-        0 => {}
-        1 => name.push_str(&format!("_{}d", rng.random_range(1..=3))),
+        0 | 1 => {}
+        2 => name.push_str(&format!("_{}d", rng.random_range(1..=3))),
         _ => name.push(char::from(b'0' + rng.random_range(1..10u8))),
     }
     name

@@ -46,7 +46,7 @@ fn a_seed_has_one_problem_wherever_it_is_written() {
         assert!(line.contains("random loop nest"), "{line}");
     }
     let prompt = list(&["problem", "prompt", "random_41"]);
-    assert!(prompt.contains("void random_41(int "), "{prompt}");
+    assert!(prompt.contains("void nest(int "), "{prompt}");
 }
 
 #[test]
@@ -115,5 +115,5 @@ fn a_problem_of_ones_own_is_searched_at_once() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     let summary = last_object(&output);
     let source = summary["best"]["source"].as_str().unwrap();
-    assert!(source.contains("void random_3("), "{source}");
+    assert!(source.contains("void nest("), "{source}");
 }

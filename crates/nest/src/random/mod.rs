@@ -19,7 +19,10 @@ use rand_chacha::ChaCha8Rng;
 /// Draws for one problem at most. One in some is not moderate, so this number is never reached.
 const DRAWS: usize = 1000;
 
-/// The name of the problem of a seed, and of its function.
+/// The name of the function of every nest: a long number would be the hardest word for a model to copy, and say nothing.
+const ENTRY: &str = "nest";
+
+/// The name of the problem of a seed.
 pub fn name(seed: u64) -> String {
     format!("random_{seed}")
 }
@@ -29,14 +32,13 @@ pub fn name(seed: u64) -> String {
 /// # Errors
 /// None: every seed gives a name that is an id.
 pub fn problem(seed: u64) -> Result<ProblemFiles, InvalidId> {
-    let entry = name(seed);
     let nest = nest(seed);
     Ok(ProblemFiles {
-        id: ProblemId::new(entry.as_str())?,
-        definition: definition::definition(&nest, &entry, seed),
-        reference: text::reference(&nest, &entry),
+        id: ProblemId::new(name(seed))?,
+        definition: definition::definition(&nest, ENTRY, seed),
+        reference: text::reference(&nest, ENTRY),
         baseline: None,
-        magnitude: nest.floats().then(|| text::magnitude(&nest, &entry)),
+        magnitude: nest.floats().then(|| text::magnitude(&nest, ENTRY)),
     })
 }
 

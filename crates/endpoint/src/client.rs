@@ -104,6 +104,43 @@ impl Drop for Entered<'_> {
     }
 }
 
+/// What a request under way may cost. Where its future is dropped, all of that counts as spent, as its entry in the journal says, and
+/// requests that wait for room learn of it.
+struct Held<'a> {
+    client: &'a Client,
+    reservation: Option<Reservation>,
+}
+
+impl Held<'_> {
+    fn amount(&self) -> Amount {
+        let reservation = self.reservation.as_ref();
+        reservation.map_or(Amount::NOTHING, Reservation::amount)
+    }
+
+    /// Replaces the reservation by what the request cost.
+    fn settle(mut self, entry: &Entry) -> Result<(), Error> {
+        let written = {
+            let mut books = self.client.books();
+            if let Some(reservation) = self.reservation.take() {
+                books.ledger.settle(reservation, entry.amount);
+            }
+            (books.journal)(entry)
+        };
+        self.client.settled.notify_waiters();
+        written.map_err(Error::Journal)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Some(reservation) = self.reservation.take() {
+            let amount = reservation.amount();
+            self.client.books().ledger.settle(reservation, amount);
+            self.client.settled.notify_waiters();
+        }
+    }
+}
+
 impl Client {
     /// A client that goes on after `before`, with the key of the environment.
     ///
@@ -256,7 +293,7 @@ impl Client {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let (reservation, left) = self.reserve(wanted, attempt).await?;
+            let (held, left) = self.reserve(wanted, attempt).await?;
             let whole = seconds(self.endpoint.timeouts.whole_seconds);
             let limit = left.map_or(whole, |left| left.min(whole));
             let sent = self.sender.send(wanted.route, wanted.body.clone());
@@ -269,8 +306,8 @@ impl Client {
                 )),
             };
             let failure = match ended {
-                Ok(answered) => return self.answered(wanted, attempt, reservation, answered),
-                Err(failure) => self.failed(wanted, attempt, reservation, failure)?,
+                Ok(answered) => return self.answered(wanted, attempt, held, answered),
+                Err(failure) => self.failed(wanted, attempt, held, failure)?,
             };
             if failure.reason == Reason::Budget {
                 return Err(Error::Budget("time"));
@@ -332,7 +369,7 @@ impl Client {
         &self,
         wanted: &Wanted<'_>,
         attempt: u32,
-    ) -> Result<(Reservation, Option<Duration>), Error> {
+    ) -> Result<(Held<'_>, Option<Duration>), Error> {
         let most = wanted.most;
         loop {
             // Before the look into the books: a settlement after it wakes this task.
@@ -345,8 +382,14 @@ impl Client {
                     match books.ledger.reserve(most) {
                         Ok(reservation) => {
                             let entry = self.entry(wanted, attempt, Event::Reserved, most);
-                            (books.journal)(&entry).map_err(Error::Journal)?;
-                            return Ok((reservation, left));
+                            let written = (books.journal)(&entry);
+                            // Its end needs the books.
+                            drop(books);
+                            let held = Held {
+                                client: self,
+                                reservation: Some(reservation),
+                            };
+                            return written.map(|()| (held, left)).map_err(Error::Journal);
                         }
                         Err(Refusal::Later) => None,
                         Err(Refusal::Never(Limit::Money)) => Some("money"),
@@ -373,19 +416,19 @@ impl Client {
         &self,
         wanted: &Wanted<'_>,
         attempt: u32,
-        reservation: Reservation,
+        held: Held<'_>,
         answered: Answered,
     ) -> Result<(Answered, Amount), Error> {
         let price = self.endpoint.price;
         let counted =
             |usage: Usage| Amount::of(usage.prompt_tokens, usage.completion_tokens, price);
-        let amount = answered.usage.map_or(reservation.amount(), counted);
+        let amount = answered.usage.map_or(held.amount(), counted);
         let entry = Entry {
             assumed: answered.usage.is_none(),
             served: answered.served.as_deref().map(|served| self.shown(served)),
             ..self.entry(wanted, attempt, Event::Answered, amount)
         };
-        self.settle(reservation, &entry)?;
+        held.settle(&entry)?;
         Ok((answered, amount))
     }
 
@@ -394,12 +437,12 @@ impl Client {
         &self,
         wanted: &Wanted<'_>,
         attempt: u32,
-        reservation: Reservation,
+        held: Held<'_>,
         failure: Failure,
     ) -> Result<Failure, Error> {
         let words = self.shown(&failure.words);
         let amount = match failure.may_cost {
-            true => reservation.amount(),
+            true => held.amount(),
             false => Amount::NOTHING,
         };
         let entry = Entry {
@@ -408,18 +451,8 @@ impl Client {
             detail: words.clone(),
             ..self.entry(wanted, attempt, Event::Failed, amount)
         };
-        self.settle(reservation, &entry)?;
+        held.settle(&entry)?;
         Ok(Failure { words, ..failure })
-    }
-
-    fn settle(&self, reservation: Reservation, entry: &Entry) -> Result<(), Error> {
-        let written = {
-            let mut books = self.books();
-            books.ledger.settle(reservation, entry.amount);
-            (books.journal)(entry)
-        };
-        self.settled.notify_waiters();
-        written.map_err(Error::Journal)
     }
 
     fn entry(&self, wanted: &Wanted<'_>, attempt: u32, event: Event, amount: Amount) -> Entry {

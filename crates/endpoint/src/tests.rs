@@ -8,6 +8,7 @@ use flopsmith_config::endpoint::{Budget, Price};
 use flopsmith_config::{Endpoint, Money};
 use flopsmith_protocol::Sampling;
 use flopsmith_test_support::endpoint::{Act, ScriptedEndpoint};
+use futures::FutureExt;
 
 use super::*;
 
@@ -372,6 +373,23 @@ fn requests_end_where_the_budget_does() {
     let ended = tested.ask_all(5);
     assert_eq!(ended.iter().filter(|(_, reply)| reply.is_ok()).count(), 2);
     assert!(tested.client.spent().tokens() <= most.tokens() + 30);
+}
+
+#[test]
+fn a_request_that_is_given_up_counts_and_holds_up_no_other() {
+    let server = ScriptedEndpoint::acts(vec![Act::Never]).unwrap();
+    let mut endpoint = endpoint(&server);
+    let most = Amount::of(16 + 512, 100, endpoint.price);
+    endpoint.budget.money = Some(most.cost);
+    let tested = open(&endpoint, &Spending::default());
+    let next = runtime().block_on(async {
+        assert!(tested.client.ask(&ask(1)).now_or_never().is_none());
+        let longest = std::time::Duration::from_secs(60);
+        tokio::time::timeout(longest, tested.client.ask(&ask(2))).await
+    });
+    assert_eq!(failed(next.unwrap()).0, Reason::Budget);
+    assert_eq!(tested.client.spent(), most);
+    tested.assert_consistent();
 }
 
 #[test]

@@ -48,7 +48,7 @@ class Server:
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
     def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
         return self
 
     def __exit__(self, *_):
@@ -86,6 +86,22 @@ def cut(*answers):
     def send(handler):
         lines(*answers)(handler)
         handler.wfile.write(b'{"index": 1, "id"')
+
+    return send
+
+
+def silent(then=None):
+    """Reads nothing more and sends nothing, until the client has gone; `then` is sent first."""
+
+    def send(handler):
+        if then is not None:
+            then(handler)
+            handler.wfile.flush()
+        handler.connection.settimeout(60)
+        try:
+            handler.connection.recv(1)
+        except OSError:
+            pass
 
     return send
 
@@ -153,6 +169,19 @@ class Answers(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "no address"):
                 Evaluator(wrong)
 
+    def test_silence_of_a_long_queue_is_no_failed_try(self):
+        script = silent(), silent(), silent(lines(answer(0))), silent(), lines(answer(0), answer(1))
+        with Server(*script) as server:
+            evaluator = Evaluator(server.url, silence=0.1, tries=1)
+            results = evaluator.evaluate_many([Candidate("dgemm", "a"), Candidate("dgemm", "b")])
+        self.assertEqual([result.index for result in results], [0, 1])
+        self.assertEqual(len({headers["Idempotency-Key"] for _, headers, _ in server.seen}), 1)
+        with Server(silent(), silent(), lambda handler: lines({"rewards": [1.0]})(handler)) as server:
+            self.assertEqual(Evaluator(server.url, silence=0.1, tries=1).post("/v1/openrlhf", {}), {"rewards": [1.0]})
+        # Only evaluations may take long.
+        with Server(silent(), silent()) as server, self.assertRaises(Unreachable):
+            Evaluator(server.url, silence=0.1, tries=2).health()
+
     def test_results_come_without_blocking_the_event_loop(self):
         async def both():
             evaluator = Evaluator(server.url)
@@ -212,6 +241,16 @@ class Tools(unittest.TestCase):
         self.assertEqual(trl.reward_func.__name__, "reward_func")
         with self.assertRaisesRegex(ValueError, "no problem is named"):
             trl.make_reward_func()(completions=["x"])
+
+    def test_trl_trains_on_while_the_service_is_gone(self):
+        with Server() as server:
+            url = server.url
+        reward = trl.make_reward_func(Evaluator(url, tries=2), problem="dgemm")
+        logged = {}
+        with self.assertWarnsRegex(RuntimeWarning, "did not answer in 2 tries"):
+            rewards = reward(completions=["a", "b"], log_metric=logged.__setitem__)
+        self.assertEqual(rewards, [None, None])
+        self.assertEqual(logged, {"flopsmith/failed_by_machine": 1.0})
 
     def test_verl_gets_a_score_or_an_exception(self):
         with Server(lines(answer(0))) as server, mock.patch.dict("os.environ", FLOPSMITH_URL=server.url):

@@ -15,7 +15,9 @@ import time
 import urllib.parse
 import uuid
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, Iterable, Iterator, List, Literal, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Optional, Sequence, Tuple, Type, TypeVar, Union
+
+T = TypeVar("T")
 
 URL = "http://127.0.0.1:8765"
 """The address of a service that was started without `--listen`."""
@@ -278,7 +280,8 @@ class Evaluator:
         def once() -> Any:
             connection = self._connection()
             try:
-                return json.loads(self._request(connection, method, path, body, headers).read())
+                response = self._request(connection, method, path, body, headers)
+                return json.loads(self._waiting(response.read))
             except (OSError, http.client.HTTPException, ValueError) as error:
                 raise _Again(str(error) or type(error).__name__) from error
             finally:
@@ -289,7 +292,7 @@ class Evaluator:
             try:
                 return once()
             except _Again as again:
-                failures += 1
+                failures += 0 if again.silent and body is not None else 1
                 self._rest(again, failures)
 
     def _answers(self, body: bytes, count: int) -> Iterator[Dict[str, Any]]:
@@ -301,7 +304,7 @@ class Evaluator:
             try:
                 response = self._request(connection, "POST", "/v1/evaluate", body, headers)
                 while seen < count:
-                    line = self._line(response)
+                    line = self._waiting(response.readline)
                     if not line.endswith(b"\n"):
                         raise _Again("the answers ended early")
                     answer = json.loads(line)
@@ -322,10 +325,10 @@ class Evaluator:
                 connection.close()
 
     @staticmethod
-    def _line(response: http.client.HTTPResponse) -> bytes:
-        """The next line. A service whose queue is long may be silent for long."""
+    def _waiting(read: Callable[[], T]) -> T:
+        """Waits for a part of a response. A service whose queue is long may be silent for long."""
         try:
-            return response.readline()
+            return read()
         except TimeoutError as error:
             raise _Again("no answer came for long", 0.0, silent=True) from error
 
@@ -349,7 +352,7 @@ class Evaluator:
         if self._token:
             more["Authorization"] = f"Bearer {self._token}"
         connection.request(method, self._path + path, body, more)
-        response = connection.getresponse()
+        response = self._waiting(connection.getresponse)
         if response.status < 400:
             return response
         text = response.read()

@@ -1,15 +1,17 @@
 """A reward function for TRL: `GRPOTrainer(reward_funcs=reward_func, ...)`.
 
 The column `problem` of the data set names the problem of each prompt, or `FLOPSMITH_PROBLEM` names one for all. The columns `language` and `workload` may
-be there too. A sample that the machine could not evaluate has the reward None, and TRL leaves it out.
+be there too. A sample that the machine could not evaluate has the reward None, and TRL leaves it out. So have all samples of a batch while the service
+cannot be reached, each time with a warning: a training waits about a minute for a service that restarts, and goes on without it.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
-from flopsmith.client import Candidate, Evaluator, Result
+from flopsmith.client import Candidate, Evaluator, Result, Unreachable
 
 Completion = Union[str, Sequence[Dict[str, Any]]]
 
@@ -49,7 +51,13 @@ def make_reward_func(
             Candidate(name, answer=text_of(completion), language=language, workloads=[workload] if workload else [])
             for completion, name, language, workload in rows
         ]
-        results = (evaluator or Evaluator()).evaluate_many(batch, purpose)
+        try:
+            results = (evaluator or Evaluator()).evaluate_many(batch, purpose)
+        except Unreachable as error:
+            warnings.warn(f"no sample of this batch has a reward: {error}", RuntimeWarning, stacklevel=2)
+            if log_metric is not None:
+                log_metric("flopsmith/failed_by_machine", 1.0)
+            return [None] * len(batch)
         if log_metric is not None:
             for name, value in metrics(results).items():
                 log_metric(name, value)

@@ -115,7 +115,7 @@ test-ui: build ## look at the pages of flopsmith ui in a browser: themes, phone,
 test-traces: build ## send the traces of a search to a third-party collector (needs rotel from PyPI)
 	@python3 scripts/otlp_test.py $(ARGS)
 
-test-clients: build ## run TRL, verl, OpenRLHF, OpenEvolve, ShinkaEvolve, mcp, openai, transformers, TensorBoard, MLflow and Harbor with the program (the first run fetches them from PyPI; ARGS="mcp openai": only these)
+test-clients: build ## run TRL, verl, OpenRLHF, OpenEnv, OpenEvolve, ShinkaEvolve, mcp, openai, transformers, TensorBoard, MLflow and Harbor with the program (the first run fetches them from PyPI; ARGS="mcp openai": only these)
 	@scripts/clients.sh $(ARGS)
 
 test-modules: build ## install PyTorch into target/torch and run all tests of modules that need it (half an hour; fails if one is skipped for lack of it)

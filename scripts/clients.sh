@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests the program with tools from PyPI, in virtual environments in target/python-clients (8 GB with torch): the Python client in TRL, verl,
-# OpenRLHF, OpenEvolve and ShinkaEvolve, an agent's package with the tools for agents, openai and huggingface_hub with a served model,
+# OpenRLHF, OpenEnv, OpenEvolve and ShinkaEvolve, an agent's package with the tools for agents, openai and huggingface_hub with a served model,
 # `transformers serve` as an endpoint, TensorBoard, MLflow and Harbor with the files that are written for them, and mypy and twine with the
 # client's sources and the archives that PyPI would get. The rewards come from a
 # `flopsmith serve` that the tests start on a free port; no weights are fetched. Sessions are left in target/clients for people to read.
@@ -10,7 +10,7 @@ set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 place=target/python-clients
-known=(types pages trl verl calls openevolve shinka openai transformers mcp readers harbor)
+known=(types pages trl verl calls openenv openevolve shinka openai transformers mcp readers harbor)
 tests=("$@")
 [ $# -gt 0 ] || tests=("${known[@]}")
 
@@ -39,6 +39,7 @@ for test in "${tests[@]}"; do
         [ "$test" != transformers ] || "$python" -m pip install --quiet --disable-pip-version-check 'transformers[serving]==5.9.0' openai==3.51.0 >&2
         ;;
     pages | openevolve) python=$(environment openevolve openevolve==0.4.1) ;;
+    openenv) python=$(environment openenv openenv==0.10.0) ;;
     shinka) python=$(environment shinka shinka-evolve==0.0.7) ;;
     openai) python=$(environment openai openai==3.51.0) ;;
     types) python=$(environment types mypy==2.4.1 setuptools==84.2.1 twine==7.0.0 trove-classifiers==2026.9.21.13) ;;

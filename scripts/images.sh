@@ -10,6 +10,7 @@
 #
 # --observability needs pip and access to PyPI.
 set -euo pipefail
+shopt -s inherit_errexit
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 stand_ins=(nats minio/minio)
 images="worker trainer"

@@ -13,6 +13,7 @@
 #   DEBFULLNAME, DEBEMAIL   name and address of the package's maintainer
 #   SOURCE_DATE_EPOCH       time of the files, in seconds since 1970 (default: that of the commit), so that equal sources give equal packages
 set -euo pipefail
+shopt -s inherit_errexit
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 umask 022

@@ -134,6 +134,7 @@ impl Server {
         let limits = Limits {
             header: options.patience,
             grace: options.grace,
+            ..Limits::default()
         };
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let address = listener.local_addr().unwrap();

@@ -172,7 +172,7 @@ impl Cache {
     /// Removes results that are older than `keep`.
     pub fn sweep(&self, keep: Duration, now: SystemTime) -> Result<()> {
         for entry in std::fs::read_dir(self.folder.join("results"))? {
-            remove_older(&entry?.path(), keep, now)?;
+            remove_older(&entry?.path(), keep, now, |_| false)?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The routes, and the checks that every request passes.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::ready;
 use std::io;
@@ -18,7 +19,8 @@ use flopsmith_protocol::Digest;
 use futures::Stream;
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use serde::de::DeserializeOwned;
+use percent_encoding::percent_decode_str;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -131,6 +133,13 @@ fn no_route(request: &Request) -> Refusal {
 
 impl App {
     fn admits(&self, request: &Request) -> Result<Holder, Refusal> {
+        // The extractors of routes would answer by a text of their own.
+        if percent_decode_str(request.uri().path())
+            .decode_utf8()
+            .is_err()
+        {
+            return Err(no_route(request));
+        }
         // Probes have no token, and the answer to them is no secret.
         let is_probe = ["/v1/health", "/health"].contains(&request.uri().path());
         if self.token.is_some() && is_probe {
@@ -258,6 +267,26 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
     })
 }
 
+/// Reads the body of `/v1/evaluate` or `/v1/jobs`. A refusal says where a candidate's field belongs that stands beside `candidates`.
+fn parse_request(bytes: &[u8]) -> Result<wire::Request, Refusal> {
+    let refused = match parse(bytes) {
+        Ok(request) => return Ok(request),
+        Err(refused) => refused,
+    };
+    let given: HashMap<String, IgnoredAny> = serde_json::from_slice(bytes).unwrap_or_default();
+    let fields = ["problem", "source", "answer", "language", "workloads", "id"];
+    let Some(misplaced) = fields.into_iter().find(|field| given.contains_key(*field)) else {
+        return Err(refused);
+    };
+    Err(Refusal::new(
+        Kind::Malformed,
+        format!(
+            "`{misplaced}` belongs into each candidate: {{\"candidates\": [{{\"problem\": \"dgemm\", \"source\": \"…\"}}]}}; \
+             GET /v1/openapi.json describes the body"
+        ),
+    ))
+}
+
 /// A response of one JSON value.
 pub fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
     // The values of the interface have string keys, so they always have a JSON form.
@@ -342,7 +371,7 @@ async fn begun(app: &App, request: Request) -> Result<Begun, Refusal> {
     let idempotency = idempotency(&headers, holder, &body)?;
     let key = idempotency.clone();
     let begin = move |body: &[u8], service: &Service| {
-        let request: wire::Request = parse(body)?;
+        let request = parse_request(body)?;
         service.begin(request, key.as_ref(), holder)
     };
     let (measuring, request) = match app.submit(body, begin).await? {

@@ -1,6 +1,6 @@
 //! A request and its answers, as requests and the thread that evaluates share them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub struct Job {
     told: watch::Sender<usize>,
     /// Time that the evaluations of its programs took, microseconds.
     spent_us: AtomicU64,
+    /// True if the folder lacks an answer that could not be written.
+    unwritten: AtomicBool,
 }
 
 struct Answers {
@@ -63,7 +65,18 @@ impl Job {
             answers: Mutex::new(answers),
             told: watch::Sender::new(0),
             spent_us: AtomicU64::new(0),
+            unwritten: AtomicBool::new(false),
         }
+    }
+
+    /// Notes that an answer could not be written.
+    pub fn lacks_answers(&self) {
+        self.unwritten.store(true, Ordering::Relaxed);
+    }
+
+    /// True if an answer could not be written.
+    pub fn is_lacking_answers(&self) -> bool {
+        self.unwritten.load(Ordering::Relaxed)
     }
 
     /// Time that the evaluations of its programs took so far.

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! An order appears by one rename, and an answer is one write, so a process that is killed at any moment leaves jobs that
-//! another process goes on with. The last answer may be cut off; it is then missing.
+//! another process goes on with. The last answer may be cut off; it is then missing. A job stays open until the folder has all
+//! of its answers, also where the disk was full for a while.
 
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
@@ -23,11 +24,15 @@ use flopsmith_evaluate::random;
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::usage;
 use flopsmith_run::output::unwritable;
+use nix::sys::statvfs::statvfs;
 use serde::{Deserialize, Serialize};
 
 use crate::against::Comparison;
 use crate::auth::Holder;
 use crate::wire::{Answer, Request};
+
+/// Free space of the file system below which no job begins, bytes: the answers of open jobs need some.
+const LEAST_FREE: u64 = 256 << 20;
 
 /// The id of a job: 32 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -112,6 +117,7 @@ pub struct OfKey {
 /// The jobs of a folder.
 pub struct Journal {
     folder: PathBuf,
+    least_free: u64,
     /// Held until this value is dropped.
     _lock: File,
 }
@@ -141,8 +147,15 @@ impl Journal {
         })?;
         Ok(Self {
             folder: folder.to_owned(),
+            least_free: LEAST_FREE,
             _lock: lock,
         })
+    }
+
+    /// The same folder, in which a job begins only as long as so many bytes are free.
+    #[cfg(test)]
+    pub fn with_least_free(self, least_free: u64) -> Self {
+        Self { least_free, ..self }
     }
 
     fn of(&self, state: &str, id: &JobId) -> PathBuf {
@@ -150,7 +163,11 @@ impl Journal {
     }
 
     /// Writes the order of a new job.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or its file system is almost full.
     pub fn begin(&self, id: &JobId, order: &Order) -> Result<()> {
+        self.check_free()?;
         // Names of jobs do not begin with a dot.
         let part = self
             .folder
@@ -161,25 +178,43 @@ impl Journal {
         std::fs::rename(&part, self.of("open", id))
     }
 
-    /// Adds answers of an unfinished job.
-    pub fn answered(&self, id: &JobId, answers: &[&Answer]) -> Result<()> {
-        let mut text = String::new();
-        for answer in answers {
-            text.push_str(&serde_json::to_string(answer)?);
-            text.push('\n');
+    fn check_free(&self) -> Result<()> {
+        let found = statvfs(&self.folder)?;
+        let free = found
+            .blocks_available()
+            .saturating_mul(found.fragment_size());
+        if free >= self.least_free {
+            return Ok(());
         }
-        let path = self.of("open", id).join("answers.jsonl");
+        let (free, least) = (free >> 20, self.least_free >> 20);
+        let why = format!("{free} MiB are free, and a job needs {least} MiB to begin");
+        Err(Error::new(ErrorKind::StorageFull, why))
+    }
+
+    /// Adds answers of an unfinished job: all of them, or none.
+    pub fn answered(&self, id: &JobId, answers: &[&Answer]) -> Result<()> {
         let mut file = File::options()
             .create(true)
             .append(true)
             .mode(0o600)
-            .open(path)?;
-        file.write_all(text.as_bytes())
+            .open(self.of("open", id).join("answers.jsonl"))?;
+        let before = file.metadata()?.len();
+        file.write_all(&lines(answers)?).inspect_err(|_| {
+            // The next answer must begin a line.
+            let _ = file.set_len(before);
+        })
     }
 
-    /// All answers of a job are there.
+    /// Writes all answers of an unfinished job, in place of those that the folder has.
+    pub fn answered_whole(&self, id: &JobId, answers: &[&Answer]) -> Result<()> {
+        replace(&self.of("open", id).join("answers.jsonl"), &lines(answers)?)
+    }
+
+    /// The folder has all answers of a job. Its age counts from now.
     pub fn finished(&self, id: &JobId) -> Result<()> {
-        std::fs::rename(self.of("open", id), self.of("done", id))
+        let open = self.of("open", id);
+        File::open(&open)?.set_modified(SystemTime::now())?;
+        std::fs::rename(open, self.of("done", id))
     }
 
     /// True if there is a job of this id, finished or not.
@@ -236,10 +271,14 @@ impl Journal {
         self.folder.join("keys").join(format!("{key}.json"))
     }
 
-    /// Removes finished jobs and idempotency keys that are older than `keep`.
+    /// Removes jobs that ended longer than `keep` ago, and idempotency keys that are as old and whose jobs are no more.
     pub fn sweep(&self, keep: Duration, now: SystemTime) -> Result<()> {
-        remove_older(&self.folder.join("jobs/done"), keep, now)?;
-        remove_older(&self.folder.join("keys"), keep, now)
+        remove_older(&self.folder.join("jobs/done"), keep, now, |_| false)?;
+        remove_older(&self.folder.join("keys"), keep, now, |path| {
+            let of_key = std::fs::read(path).ok();
+            let of_key = of_key.and_then(|bytes| serde_json::from_slice::<OfKey>(&bytes).ok());
+            of_key.is_some_and(|of_key| self.has(&of_key.job))
+        })
     }
 }
 
@@ -250,6 +289,10 @@ pub fn make(path: &Path) -> Result<()> {
 
 /// Replaces a file by a value. If this process is killed, the file has its old or its new content.
 pub fn write<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    replace(path, &serde_json::to_vec(value)?)
+}
+
+fn replace(path: &Path, content: &[u8]) -> Result<()> {
     let part = path.with_extension("part");
     let mut file = File::options()
         .write(true)
@@ -257,17 +300,32 @@ pub fn write<T: Serialize>(path: &Path, value: &T) -> Result<()> {
         .truncate(true)
         .mode(0o600)
         .open(&part)?;
-    file.write_all(&serde_json::to_vec(value)?)?;
+    file.write_all(content)?;
     std::fs::rename(&part, path)
 }
 
-/// Removes the entries of a folder that were last changed before `keep`.
-pub fn remove_older(folder: &Path, keep: Duration, now: SystemTime) -> Result<()> {
+/// Answers as lines of JSON.
+fn lines(answers: &[&Answer]) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    for answer in answers {
+        serde_json::to_writer(&mut text, answer)?;
+        text.push(b'\n');
+    }
+    Ok(text)
+}
+
+/// Removes the entries of a folder that were last changed before `keep`, except those that `stays` names.
+pub fn remove_older(
+    folder: &Path,
+    keep: Duration,
+    now: SystemTime,
+    stays: impl Fn(&Path) -> bool,
+) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let found = entry.metadata()?;
         let age = now.duration_since(found.modified()?).unwrap_or_default();
-        if age <= keep {
+        if age <= keep || stays(&entry.path()) {
             continue;
         }
         if found.is_dir() {
@@ -457,6 +515,43 @@ mod tests {
         journal.sweep(hour, SystemTime::now() + 2 * hour).unwrap();
         assert_eq!(journal.finished_job(&done).unwrap(), None);
         assert_eq!(journal.unfinished().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_job_is_as_old_as_its_last_answer_and_its_key_stays_with_it() {
+        let place = tempfile::tempdir().unwrap();
+        let journal = Journal::open(place.path()).unwrap();
+        let id = JobId::random();
+        let key = Idempotency {
+            key: Digest::of(b"key"),
+            body: Digest::of(b"body"),
+        };
+        journal.note_key(&key, &id).unwrap();
+        journal.begin(&id, &order(1, 1)).unwrap();
+        let (hour, now) = (Duration::from_secs(3600), SystemTime::now());
+        for path in [journal.of("open", &id), journal.key(&key.key)] {
+            let file = File::open(path).unwrap();
+            file.set_modified(now - 2 * hour).unwrap();
+        }
+        journal.sweep(hour, now).unwrap();
+        assert!(journal.of_key(&key.key).unwrap().is_some());
+        journal.finished(&id).unwrap();
+        journal.sweep(hour, now).unwrap();
+        assert!(journal.finished_job(&id).unwrap().is_some());
+        assert!(journal.of_key(&key.key).unwrap().is_some());
+        journal.sweep(hour, now + 2 * hour).unwrap();
+        assert_eq!(journal.finished_job(&id).unwrap(), None);
+        assert_eq!(journal.of_key(&key.key).unwrap(), None);
+    }
+
+    #[test]
+    fn no_job_begins_on_a_full_disk() {
+        let place = tempfile::tempdir().unwrap();
+        let journal = Journal::open(place.path()).unwrap();
+        let journal = journal.with_least_free(u64::MAX);
+        let error = journal.begin(&JobId::random(), &order(1, 1)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageFull);
+        assert_eq!(journal.unfinished().unwrap(), []);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
 /// Number of connections that are served at the same time.
@@ -23,15 +24,18 @@ const HANDLES: u64 = 8192;
 pub struct Limits {
     /// A client that does not send a whole request header within this time is disconnected. So is an idle one.
     pub header: Duration,
+    /// A client that takes no byte of a response for this time is disconnected.
+    pub write: Duration,
     /// Time that responses have to end after a request to stop.
     pub grace: Duration,
 }
 
 impl Default for Limits {
-    /// 30 s and 5 s.
+    /// 30 s for a header, 30 s for a byte of a response, and 5 s to stop.
     fn default() -> Self {
         Self {
             header: Duration::from_secs(30),
+            write: Duration::from_secs(30),
             grace: Duration::from_secs(5),
         }
     }
@@ -70,7 +74,7 @@ pub async fn serve<C: Send + 'static>(
         let connected = connected();
         let (router, stopping) = (router.clone(), stopping.clone());
         answering.spawn(async move {
-            answer(stream, router, stopping, limits.header).await;
+            answer(stream, router, stopping, limits).await;
             drop((place, connected));
         });
     }
@@ -96,18 +100,18 @@ async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> Option<Accep
     }
 }
 
-async fn answer(
-    stream: TcpStream,
-    router: Router,
-    stopping: CancellationToken,
-    header_time: Duration,
-) {
+async fn answer(stream: TcpStream, router: Router, stopping: CancellationToken, limits: Limits) {
     // A line of the answers is sent when it is written, and not with the next one.
     let _ = stream.set_nodelay(true);
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(limits.write));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(header_time)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .header_read_timeout(limits.header)
+        .serve_connection(
+            TokioIo::new(Box::pin(stream)),
+            TowerToHyperService::new(router),
+        )
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let served = tokio::select! {

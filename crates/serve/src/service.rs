@@ -57,6 +57,8 @@ pub struct Service {
     /// The jobs of recent requests without an idempotency key, of clients that ask again.
     repeats: Mutex<Repeats<Arc<Job>>>,
     journal: Journal,
+    /// Jobs with all answers, of which the folder does not have all. They are open there.
+    unwritten: Mutex<Vec<Arc<Job>>>,
     cache: Arc<Cache>,
     best: Best,
     quotas: Quotas,
@@ -118,6 +120,7 @@ impl Service {
             submitting: Mutex::new(()),
             repeats: Mutex::default(),
             journal,
+            unwritten: Mutex::default(),
             best: Best::open(cache.folder()),
             quotas,
             cache,
@@ -532,7 +535,8 @@ impl Service {
             return;
         }
         if let Err(error) = self.journal.answered(&job.id, &lines) {
-            tracing::warn!(job = job.id.as_str(), %error, "answers cannot be written; a restart would evaluate them again");
+            tracing::warn!(job = job.id.as_str(), %error, "answers cannot be written yet; a restart before that would evaluate them again");
+            job.lacks_answers();
         }
         // Before anybody sees the answers and asks again.
         self.refund(job, &answers);
@@ -561,8 +565,36 @@ impl Service {
         self.quotas.refund(job.holder, &job.id, &failed);
     }
 
-    /// All answers of a job are there.
-    fn finish(&self, job: &Job) {
+    /// All answers of a job are there. It is done once the folder has them, too.
+    fn finish(&self, job: &Arc<Job>) {
+        if !self.is_kept(job) {
+            lock(&self.unwritten).push(Arc::clone(job));
+            return;
+        }
+        // There is room again, perhaps.
+        self.write_again();
+    }
+
+    /// Tries again to write the answers that could not be written.
+    fn write_again(&self) {
+        let mut unwritten = lock(&self.unwritten);
+        unwritten.retain(|job| !self.is_kept(job));
+    }
+
+    /// Marks a job with all answers as done, with answers that could not be written before. False if that fails.
+    fn is_kept(&self, job: &Job) -> bool {
+        let written = if job.is_lacking_answers() {
+            let answers = job.answers();
+            let all: Vec<&Answer> = answers.iter().collect();
+            self.journal.answered_whole(&job.id, &all)
+        } else {
+            Ok(())
+        };
+        if let Err(error) = written.and_then(|()| self.journal.finished(&job.id)) {
+            tracing::warn!(job = job.id.as_str(), %error, "a job cannot be marked as done yet");
+            return false;
+        }
+        self.quotas.settle(job.holder, &job.id);
         let mut state = lock(&self.state);
         state.recent.push_back(job.id.clone());
         if state.recent.len() > RECENT
@@ -570,11 +602,7 @@ impl Service {
         {
             state.jobs.remove(&old);
         }
-        drop(state);
-        self.quotas.settle(job.holder, &job.id);
-        if let Err(error) = self.journal.finished(&job.id) {
-            tracing::warn!(job = job.id.as_str(), %error, "a job cannot be marked as done");
-        }
+        true
     }
 
     /// A job by its id: one that is not done, or a finished one of which the folder has all answers.
@@ -797,8 +825,9 @@ impl Service {
         &self.stopping
     }
 
-    /// Removes finished jobs, keys and results that are older than `keep`.
+    /// Writes what could not be written before, and removes finished jobs, keys and results that are older than `keep`.
     pub fn sweep(&self, keep: Duration) {
+        self.write_again();
         let now = SystemTime::now();
         let swept = self.journal.sweep(keep, now);
         if let Err(error) = swept.and_then(|()| self.cache.sweep(keep, now)) {

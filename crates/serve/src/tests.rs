@@ -29,6 +29,7 @@ mod hostile;
 mod modules;
 mod quotas;
 mod sockets;
+mod storage;
 
 /// Everything that a test waits for comes long before this.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -121,6 +122,8 @@ struct Options {
     log: Option<Log>,
     /// Why no program for a module can be evaluated.
     missing: Option<&'static str>,
+    /// Free bytes that the folder's file system must have for a job to begin.
+    least_free: u64,
 }
 
 impl Default for Options {
@@ -136,6 +139,7 @@ impl Default for Options {
             gyms: crate::gyms::Limits::default(),
             log: None,
             missing: None,
+            least_free: 0,
         }
     }
 }
@@ -155,7 +159,9 @@ impl Server {
         let stopping = CancellationToken::new();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         let service = Service::open(
-            Journal::open(folder).unwrap(),
+            Journal::open(folder)
+                .unwrap()
+                .with_least_free(options.least_free),
             Arc::new(Cache::open(folder).unwrap()),
             Catalog::new(vec![root.clone(), root.join("polybench")]),
             Box::new(move |_| Some(Circumstances::of_machine(options.machine))),
@@ -200,6 +206,7 @@ impl Server {
                 bound.send(listener.local_addr().unwrap()).unwrap();
                 let limits = listen::Limits {
                     header: options.patience,
+                    write: options.patience,
                     ..listen::Limits::default()
                 };
                 let stopping = served.stopping().clone();
@@ -551,6 +558,15 @@ fn a_mistake_is_shown_with_its_place() {
     ] {
         let reply = server.ask("POST /v1/evaluate", &[], body);
         assert_eq!(reply.refused(400), "malformed", "{body}");
+    }
+    for (field, value) in [("problem", json!("dgemm")), ("workloads", json!(["n=256"]))] {
+        let mut body = programs(&["jail"]);
+        body[field] = value;
+        let reply = server.post("/v1/evaluate", &body);
+        assert_eq!(reply.refused(400), "malformed", "{field}");
+        let detail = reply.json()["detail"].to_string();
+        let told = format!("`{field}` belongs into each candidate");
+        assert!(detail.contains(&told), "{detail}");
     }
     let wrong = |candidates: Value, pointers: &[&str]| {
         let reply = server.post("/v1/evaluate", &json!({ "candidates": candidates }));

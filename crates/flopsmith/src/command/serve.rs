@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use flopsmith_protocol::text;
 use flopsmith_run::console::usage;
-use flopsmith_run::{durations, paths};
+use flopsmith_run::{durations, paths, resident};
 use flopsmith_serve::{Basis, Limits, Plan, Settings, Token, execute, execute_mcp};
 
 use crate::args::{Evaluating, Mcp, Serve};
@@ -19,6 +19,7 @@ const TOKEN: &str = "FLOPSMITH_SERVE_TOKEN";
 
 /// Serves until a stop request.
 pub fn run(args: &Serve) -> Result<ExitCode> {
+    resident::release_library("libtorch");
     execute(Plan {
         listen: args.listen,
         token: token(args.token_file.as_deref())?,
@@ -31,6 +32,7 @@ pub fn run(args: &Serve) -> Result<ExitCode> {
 /// Serves one agent until the end of its input.
 pub fn mcp(args: &Mcp) -> Result<ExitCode> {
     let basis = basis(&args.evaluating, MOST_WAITING)?;
+    resident::release_library("libtorch");
     execute_mcp(basis, args.max_message as usize)?;
     Ok(ExitCode::SUCCESS)
 }

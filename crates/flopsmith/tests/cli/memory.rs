@@ -153,13 +153,30 @@ fn memory_errors_name_the_settings_to_lower() {
 }
 
 #[test]
-fn a_window_keeps_no_code_of_libtorch_in_memory() {
+fn services_without_a_model_keep_no_code_of_libtorch_in_memory() {
     let place = tempfile::tempdir().unwrap();
-    let mut command = crate::flopsmith();
-    command.args(["ui", "--listen", "127.0.0.1:0", "--runs"]);
-    let window = Service::start(command.arg(place.path()));
-    assert!(window.ask("GET /", "").contains("no runs"));
-    let smaps = std::fs::read_to_string(format!("/proc/{}/smaps", window.id())).unwrap();
+    for (command, folder, page, words) in [
+        ("ui", "--runs", "GET /", "no runs"),
+        ("serve", "--folder", "GET /v1/health", "\"status\""),
+    ] {
+        let mut service = crate::flopsmith();
+        service.args([command, "--listen", "127.0.0.1:0", folder]);
+        let service = Service::start(service.arg(place.path()));
+        let told = service.ask(page, "");
+        assert!(told.contains(words), "{command}: {told}");
+        let resident = of_libtorch(service.id());
+        // Its pages come back in blocks around each that the process touches; loading it makes 48 MB resident.
+        assert!(
+            resident < 16 << 10,
+            "{command}: {resident} kB of libtorch's files"
+        );
+    }
+}
+
+/// Resident unchanged pages of libtorch's files in a process, kB.
+fn of_libtorch(process: u32) -> i64 {
+    let smaps = std::fs::read_to_string(format!("/proc/{process}/smaps")).unwrap();
+    assert!(smaps.contains("/libtorch"));
     let (mut of_libtorch, mut resident) = (false, 0);
     for line in smaps.lines() {
         let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -171,9 +188,7 @@ fn a_window_keeps_no_code_of_libtorch_in_memory() {
             _ => {}
         }
     }
-    assert!(smaps.contains("/libtorch"));
-    // Its pages come back in blocks around each that the process touches; loading it makes 48 MB resident.
-    assert!(resident < 16 << 10, "{resident} kB of libtorch's files");
+    resident
 }
 
 fn kilobytes(figure: &str) -> i64 {

@@ -1,5 +1,7 @@
 //! Clients that mean harm: every route refuses them, and what it holds for others stays out of their reach.
 
+use std::io::ErrorKind;
+
 use super::*;
 
 const OTHER: &str = "fedcba9876543210";
@@ -101,6 +103,47 @@ fn a_body_that_comes_byte_by_byte_is_not_waited_for() {
         "POST /reset HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n";
     let text = client::drip(server.address, head, b' ');
     assert!(text.contains(" 408 "), "{text}");
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_disconnected() {
+    let place = tempfile::tempdir().unwrap();
+    let options = Options {
+        patience: Duration::from_millis(300),
+        ..Options::default()
+    };
+    let server = Server::start(place.path(), options);
+    let mut greedy = server.connect();
+    greedy.set_write_timeout(Some(LIMIT)).unwrap();
+    let requests = "GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
+    // Once all buffers are full, only the end of the connection ends a write.
+    let error = (0..10_000).find_map(|_| greedy.write_all(requests.as_bytes()).err());
+    let kind = error.unwrap().kind();
+    let ended = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
+    assert!(ended.contains(&kind), "{kind:?}");
+    assert_eq!(server.get("/v1/health").status, 200);
+}
+
+#[test]
+fn a_path_that_is_no_text_is_refused_like_an_unknown_one() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Server::start(place.path(), Options::default());
+    for (method, path) in crate::openapi::document()["paths"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(path, _)| path.contains('{'))
+        .flat_map(|(path, operations)| {
+            let path = path.replace("{name}", "%FF").replace("{id}", "a%FF");
+            let methods: Vec<String> = operations.as_object().unwrap().keys().cloned().collect();
+            methods
+                .into_iter()
+                .map(move |method| (method.to_uppercase(), path.clone()))
+        })
+    {
+        let reply = server.ask(&format!("{method} {path}"), &[], "{}");
+        assert_eq!(reply.refused(404), "not-found", "{method} {path}");
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use flopsmith_policy::{Extras, Request as Wanted, Scored};
 use flopsmith_protocol::Sampling;
 use flopsmith_serve::Token;
-use flopsmith_serve::intake::{Unadmitted, Unread, admit, json_body};
+use flopsmith_serve::intake::{Unadmitted, Unread, admit, has_text_path, json_body};
 use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
@@ -103,6 +103,9 @@ async fn guard(State(app): State<App>, request: Request, next: Next) -> Response
 
 impl App {
     fn admits(&self, request: &Request) -> Result<(), Refusal> {
+        if !has_text_path(request) {
+            return Err(Refusal::no_route(request.uri().path()));
+        }
         // Probes have no token, and the answer to them is no secret.
         if self.token.is_some() && request.uri().path() == "/health" {
             return Ok(());

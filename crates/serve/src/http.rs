@@ -19,7 +19,6 @@ use flopsmith_protocol::Digest;
 use futures::Stream;
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use percent_encoding::percent_decode_str;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -30,7 +29,7 @@ use crate::against::Comparison;
 use crate::auth::{Holder, Token};
 use crate::describe;
 use crate::gyms::{self, kernelgym};
-use crate::intake::{Unadmitted, Unread, admit, json_body};
+use crate::intake::{Unadmitted, Unread, admit, has_text_path, json_body};
 use crate::job::Job;
 use crate::journal::{Idempotency, JobId};
 use crate::mcp::{self, Tools};
@@ -133,11 +132,7 @@ fn no_route(request: &Request) -> Refusal {
 
 impl App {
     fn admits(&self, request: &Request) -> Result<Holder, Refusal> {
-        // The extractors of routes would answer by a text of their own.
-        if percent_decode_str(request.uri().path())
-            .decode_utf8()
-            .is_err()
-        {
+        if !has_text_path(request) {
             return Err(no_route(request));
         }
         // Probes have no token, and the answer to them is no secret.

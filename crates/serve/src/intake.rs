@@ -11,6 +11,7 @@ use bytes::Bytes;
 use flopsmith_run::console::usage;
 use http_body_util::LengthLimitError;
 use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
+use percent_encoding::percent_decode_str;
 use tokio::time::timeout;
 
 use crate::auth::{Holder, Token, is_loopback};
@@ -42,6 +43,12 @@ pub fn admit(headers: &HeaderMap, token: Option<&Token>) -> Result<Holder, Unadm
         Some(host) if !is_loopback(host) => Err(Unadmitted::Host),
         _ => Ok(Holder::default()),
     }
+}
+
+/// False for a path whose percent signs stand for no text. The extractors of routes would answer it in a form of their own.
+pub fn has_text_path(request: &Request) -> bool {
+    let path = percent_decode_str(request.uri().path());
+    path.decode_utf8().is_ok()
 }
 
 /// Checks that a service without a token listens at loopback. `variable` may hold the token, and `listen_at` is the

@@ -246,9 +246,10 @@ fn open(basis: Basis) -> Result<(Opened, Watch)> {
         None => service,
         Some(cluster) => service.on(Arc::clone(cluster), evaluation.judges.len()),
     };
-    let unfinished = service.unfinished();
-    if unfinished > 0 {
-        say(&format!("going on with {unfinished} unfinished jobs"));
+    match service.unfinished() {
+        0 => {}
+        1 => say("going on with an unfinished job"),
+        several => say(&format!("going on with {several} unfinished jobs")),
     }
     let opened = Opened {
         service: Arc::new(service),

@@ -1,14 +1,26 @@
 //! The log of a thread, as text.
 
 use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use tracing::field::{Field, Visit};
-use tracing::{Event, Metadata, Subscriber, span};
+use tracing::subscriber::NoSubscriber;
+use tracing::{Dispatch, Event, Metadata, Subscriber, span};
+
+/// A subscriber beside each log. While a process has one subscriber alone, tracing asks the thread that comes to an event first whether
+/// anybody wants it, and keeps that answer for all threads: a thread without a log would keep the event from the log of another one.
+static OTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
 
 /// Collects everything that is logged where it is the subscriber, at every level.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Log(Arc<Mutex<String>>);
+
+impl Default for Log {
+    fn default() -> Self {
+        LazyLock::force(&OTHER);
+        Self(Arc::default())
+    }
+}
 
 struct Words<'a>(&'a mut String);
 
@@ -53,4 +65,21 @@ impl Subscriber for Log {
     fn enter(&self, _: &span::Id) {}
 
     fn exit(&self, _: &span::Id) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_has_an_event_that_another_thread_came_to_first() {
+        let log = Log::default();
+        let _here = tracing::subscriber::set_default(log.clone());
+        let say = || tracing::debug!("said");
+        std::thread::scope(|scope| {
+            scope.spawn(say);
+        });
+        say();
+        assert!(log.text().contains("said"), "{}", log.text());
+    }
 }

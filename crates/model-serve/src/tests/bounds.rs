@@ -182,6 +182,7 @@ fn a_mistake_is_refused_in_openais_form() {
     }
     server.get(COMPLETIONS).refused(405);
     server.get("/v1/other").refused(404);
+    server.get("/v1/models/%FF").refused(404);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 
 scripts/bridge.py wandb|trackio RUN [--project NAME] [--follow]
 
-RUN is the folder of a run. A run that goes on is followed with --follow until it ends. Needs the package of the tool (wandb or trackio), and
-nothing else. Both tools work on this machine alone, too: WANDB_MODE=offline, and Trackio by default."""
+RUN is the folder of a run. A run that goes on is followed with --follow until it ends or is stopped. Needs the package of the tool (wandb
+or trackio), and nothing else. Both tools work on this machine alone, too: WANDB_MODE=offline, and Trackio by default."""
 
 import argparse
+import fcntl
 import importlib
 import json
 import pathlib
@@ -143,10 +144,18 @@ def settings(run):
 
 
 def is_over(run):
+    """True if the run has finished, or if it was stopped: then nobody holds its lock. A run without a lock has not begun."""
     try:
-        return bool(json.loads((run / "run.json").read_text()).get("finished"))
+        if json.loads((run / "run.json").read_text()).get("finished"):
+            return True
     except (FileNotFoundError, json.JSONDecodeError):
+        pass
+    try:
+        with (run / "lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (FileNotFoundError, BlockingIOError):
         return False
+    return True
 
 
 class Wandb:
@@ -183,7 +192,7 @@ def main():
     parser.add_argument("tool", choices=sorted(TOOLS), help="the tool, which is also the name of its package")
     parser.add_argument("run", type=pathlib.Path, help="the folder of the run")
     parser.add_argument("--project", default="flopsmith", help="the project that the run is added to")
-    parser.add_argument("--follow", action="store_true", help="go on until the run ends")
+    parser.add_argument("--follow", action="store_true", help="go on until the run ends or is stopped")
     args = parser.parse_args()
     run = args.run.resolve()
     if not (run / "config.toml").is_file():

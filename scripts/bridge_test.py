@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tests of bridge.py with packages that write down what they are called with."""
+import fcntl
 import json
 import os
 import struct
@@ -141,6 +142,17 @@ def a_run_that_ended_is_followed_no_further(folder):
     assert done.returncode == 0 and sum(one["call"] == "log" for one in calls) == 1, done.stderr
 
 
+def a_run_that_was_stopped_is_followed_no_further(folder):
+    run = make_run(folder, event(0, {"a": 1.0}))
+    assert not bridge.is_over(run)
+    (run / "run.json").write_text('{"finished": false}')
+    with (run / "lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert not bridge.is_over(run)
+    done, calls = call(folder, "trackio", run, "--follow", package="trackio")
+    assert done.returncode == 0 and sum(one["call"] == "log" for one in calls) == 1, done.stderr
+
+
 def missing_parts_are_said_in_one_line(folder):
     run = make_run(folder)
     done, _ = call(folder, "wandb", run)
@@ -155,5 +167,5 @@ def missing_parts_are_said_in_one_line(folder):
 if __name__ == "__main__":
     sys.exit(run_all("bridge", (
         the_golden_record_is_read, a_record_that_is_cut_off_waits_and_a_damaged_one_is_refused, a_new_session_gives_no_step_again,
-        both_tools_get_all_numbers_and_no_credentials, a_run_that_ended_is_followed_no_further, missing_parts_are_said_in_one_line,
+        both_tools_get_all_numbers_and_no_credentials, a_run_that_ended_is_followed_no_further, a_run_that_was_stopped_is_followed_no_further, missing_parts_are_said_in_one_line,
     )))

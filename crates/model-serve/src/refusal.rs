@@ -95,8 +95,10 @@ impl Refusal {
     }
 
     /// The path does not have this method.
-    pub fn wrong_method(method: &str, allowed: &str) -> Self {
-        let message = format!("{method} has no meaning here; use {allowed}");
+    pub fn wrong_method(method: &str) -> Self {
+        let message = format!(
+            "{method} has no meaning here; the header `Allow` of this response names the methods that have one"
+        );
         Self::new(StatusCode::METHOD_NOT_ALLOWED, None, message)
     }
 

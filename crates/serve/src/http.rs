@@ -117,8 +117,10 @@ async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Resp
         .await
 }
 
-fn wrong_method(method: &str, allowed: &str) -> Refusal {
-    let detail = format!("{method} has no meaning here; use {allowed}");
+fn wrong_method(method: &str) -> Refusal {
+    let detail = format!(
+        "{method} has no meaning here; the header `Allow` of this response names the methods that have one"
+    );
     Refusal::new(Kind::WrongMethod, detail)
 }
 

@@ -4,7 +4,7 @@ use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
-use hyper::header::{ALLOW, HeaderValue};
+use hyper::header::HeaderValue;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -32,13 +32,13 @@ impl Responses {
     }
 
     /// Sends a request to its route if it is admitted, and completes and counts the response. `wrong_method` makes the
-    /// refusal of a method from its name and the names of those that the route has.
+    /// refusal of a method from its name.
     pub async fn answer<E: IntoResponse, R: IntoResponse>(
         &self,
         request: Request,
         admitted: Result<(), E>,
         next: Next,
-        wrong_method: impl FnOnce(&str, &str) -> R,
+        wrong_method: impl FnOnce(&str) -> R,
     ) -> Response {
         let matched = request.extensions().get::<MatchedPath>();
         let route = matched.map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
@@ -48,13 +48,8 @@ impl Responses {
             Err(refusal) => refusal.into_response(),
         };
         if response.status() == StatusCode::METHOD_NOT_ALLOWED {
-            let allowed = response.headers().get(ALLOW).cloned();
-            let words = allowed.as_ref().and_then(|allowed| allowed.to_str().ok());
-            let refusal = wrong_method(method.as_str(), words.unwrap_or("another method"));
-            response = refusal.into_response();
-            if let Some(allowed) = allowed {
-                response.headers_mut().insert(ALLOW, allowed);
-            }
+            // The router adds the header `Allow` behind this.
+            response = wrong_method(method.as_str()).into_response();
         }
         let version = HeaderValue::from_static(env!("CARGO_PKG_VERSION"));
         response.headers_mut().insert(VERSION, version);

@@ -11,7 +11,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use flopsmith_serve::Token;
-use flopsmith_serve::intake::Unadmitted;
+use flopsmith_serve::intake::{Unadmitted, has_text_path};
 use hyper::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION,
     REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
@@ -101,6 +101,9 @@ impl App {
 
     fn admits(&self, request: &Request) -> Result<(), Refusal> {
         let (uri, headers) = (request.uri(), request.headers());
+        if !has_text_path(request) {
+            return Err(nothing_here());
+        }
         if uri.path().len() > LONGEST_PATH || uri.query().is_some_and(|q| q.len() > LONGEST) {
             return Err(Refusal {
                 status: StatusCode::URI_TOO_LONG,

@@ -25,7 +25,7 @@ struct Looking {
     run: Arc<Run>,
     stopping: CancellationToken,
     /// The state that the client knows; none before the beginning.
-    known: Option<[u64; 3]>,
+    known: Option<[u64; 4]>,
     period: Duration,
     _place: OwnedSemaphorePermit,
 }
@@ -99,6 +99,18 @@ mod tests {
         std::fs::write(folder.join("outcomes.jsonl"), "{}\n").unwrap();
         assert_eq!(looking.next().await, Some(NEWS));
         assert_eq!(looking.next().await, Some(COMMENT));
+        // A learner, an agent, a machine and a lost task have logs of their own.
+        for log in [
+            "training.jsonl",
+            "attempts.jsonl",
+            "machines.jsonl",
+            "stages.jsonl",
+            "dead_letters.jsonl",
+        ] {
+            std::fs::write(folder.join(log), "{}\n").unwrap();
+            assert_eq!(looking.next().await, Some(NEWS), "{log}");
+            assert_eq!(looking.next().await, Some(COMMENT), "{log}");
+        }
         stopping.cancel();
         looking.period = Duration::from_secs(60);
         assert_eq!(looking.next().await, None);

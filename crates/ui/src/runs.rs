@@ -28,6 +28,15 @@ const SEARCH: Duration = Duration::from_millis(110);
 /// Bytes at the end of a smaller log of JSON lines that are read.
 const TAIL: u64 = 2 << 20;
 
+/// Logs that only grow and that live pages show beside the outcomes.
+const OTHER_LOGS: [&str; 5] = [
+    files::TRAINING,
+    files::ATTEMPTS,
+    files::MACHINES,
+    files::STAGES,
+    files::DEAD,
+];
+
 /// A run.
 pub struct Run {
     /// Its name, which is that of its folder.
@@ -119,13 +128,17 @@ impl Run {
     }
 
     /// Numbers that change when there is something new to see.
-    pub fn stamp(&self) -> [u64; 3] {
+    pub fn stamp(&self) -> [u64; 4] {
         let facts = self.folder.join("run.json").metadata();
         let changed = facts.and_then(|facts| facts.modified()).ok();
         let changed = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let covered = self.outcomes.snapshot().view.map_or(0, |view| view.covered);
         let changed = changed.map_or(0, |time| time.as_millis() as u64);
-        [self.outcomes.length(), changed, covered]
+        let others = OTHER_LOGS.iter().map(|file| {
+            let found = self.folder.join(file).metadata();
+            found.map_or(0, |found| found.len())
+        });
+        [self.outcomes.length(), changed, covered, others.sum()]
     }
 }
 
@@ -235,37 +248,35 @@ impl Runs {
         Ok(Arc::clone(run))
     }
 
-    /// The outcomes of a run as they are now, or as far as they were read in a short time.
-    pub fn outcomes(&self, run: &Run) -> Snapshot {
-        self.read(&run.outcomes)
+    /// When the reading of logs for a page that begins now has to end, however many logs it needs.
+    pub fn page_ends(&self) -> Instant {
+        Instant::now() + self.patience
     }
 
-    /// The outcomes of a run and another of its logs; both together take no longer.
-    pub fn outcomes_and(&self, run: &Run, log: &Arc<Watched>) -> (Snapshot, Snapshot) {
-        let deadline = Instant::now() + self.patience;
-        let outcomes = self.indexer.current(&run.outcomes, deadline);
-        (outcomes, self.indexer.current(log, deadline))
+    /// The outcomes of a run as they are now, or as far as they are read at the end.
+    pub fn outcomes(&self, run: &Run, ends: Instant) -> Snapshot {
+        self.read(&run.outcomes, ends)
     }
 
-    /// One of the logs of a run as it is now, or as far as it was read in a short time.
-    pub fn read(&self, log: &Arc<Watched>) -> Snapshot {
-        self.indexer.current(log, Instant::now() + self.patience)
+    /// One of the logs of a run as it is now, or as far as it is read at the end.
+    pub fn read(&self, log: &Arc<Watched>, ends: Instant) -> Snapshot {
+        self.indexer.current(log, ends)
     }
 
     /// The newest numbers of several runs; none for a run whose outcomes are not read yet.
     pub fn briefs(&self, runs: &[Arc<Run>]) -> Vec<Option<Brief>> {
-        let deadline = Instant::now() + self.patience;
-        let brief = |run: &Arc<Run>| self.brief(run, deadline);
+        let ends = self.page_ends();
+        let brief = |run: &Arc<Run>| self.brief(run, ends);
         runs.iter().map(brief).collect()
     }
 
-    fn brief(&self, run: &Run, deadline: Instant) -> Option<Brief> {
+    fn brief(&self, run: &Run, ends: Instant) -> Option<Brief> {
         let length = run.outcomes.length();
         let mut brief = run.brief.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = brief.as_ref().filter(|brief| brief.log_length == length) {
             return Some(known.clone());
         }
-        let snapshot = self.indexer.current(&run.outcomes, deadline);
+        let snapshot = self.outcomes(run, ends);
         if !snapshot.done {
             // Older numbers are better than none.
             return brief.clone();

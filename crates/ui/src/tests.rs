@@ -496,6 +496,7 @@ fn addresses_with_tricks_lead_nowhere() {
     drop(window);
     let window = Window::open(place.path(), None);
     for (path, status) in [
+        ("/runs/%FF", 404),
         ("/runs/r/programs/5", 404),
         ("/runs/r/programs/-1", 404),
         ("/runs/r/programs/x", 404),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import logging
 import os
 import random
 import time
@@ -18,6 +19,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 T = TypeVar("T")
+
+LOG = logging.getLogger("flopsmith")
 
 URL = "http://127.0.0.1:8765"
 """The address of a service that was started without `--listen`."""
@@ -45,7 +48,9 @@ class Refused(Error):
         self.kind = str(details.get("type", "")).rpartition(":")[2]
         self.detail = str(details.get("detail", ""))
         self.errors: List[Dict[str, str]] = list(details.get("errors", []))
-        mistakes = "".join(f"\n  {mistake.get('pointer')}: {mistake.get('detail')}" for mistake in self.errors)
+        # The service's detail of a single mistake has its words.
+        others = [mistake for mistake in self.errors if str(mistake.get("detail")) not in self.detail]
+        mistakes = "".join(f"\n  {mistake.get('pointer')}: {mistake.get('detail')}" for mistake in others)
         super().__init__(f"{status} {self.kind or details.get('title', '')}: {self.detail}{mistakes}")
 
 
@@ -338,6 +343,8 @@ class Evaluator:
         pause = again.pause
         if pause is None:
             pause = min(0.25 * 2**failures, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+        if not again.silent:
+            LOG.warning("%s: %s; try %d of %d follows in %.1f s", self.url, again, failures + 1, self.tries, pause)
         time.sleep(pause)
 
     def _connection(self) -> http.client.HTTPConnection:

@@ -384,7 +384,7 @@ impl BestList {
                 between(&first.interval)
             ),
             None if other_circumstances.is_empty() => {
-                "no program for this problem has been measured here yet; evaluate one".into()
+                "no measurement of a program for this problem has converged here yet; evaluate one".into()
             }
             None => "no program for this problem has been measured in these circumstances yet; evaluate those of `other_circumstances`, whose speeds do not compare with yours".into(),
         };

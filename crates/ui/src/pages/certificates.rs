@@ -67,7 +67,7 @@ struct Check {
 /// There is no such run.
 pub fn certificates(site: &Site, name: &str) -> Result<String, Refusal> {
     let run = site.runs.get(name)?;
-    let snapshot = site.runs.outcomes(&run);
+    let snapshot = site.runs.outcomes(&run, site.runs.page_ends());
     let facts = run.facts();
     let base = url(&run);
     let candidate = |id: &CandidateId| format!("{base}/candidates/{id}");
@@ -114,7 +114,7 @@ fn row(base: &str, of: &Certified) -> Row {
 /// There is no such run or certificate.
 pub fn certificate(site: &Site, name: &str, id: &str) -> Result<String, Refusal> {
     let run = site.runs.get(name)?;
-    let snapshot = site.runs.outcomes(&run);
+    let snapshot = site.runs.outcomes(&run, site.runs.page_ends());
     let facts = run.facts();
     let of = facts
         .certified

@@ -70,9 +70,11 @@ pub fn compare(site: &Site, query: &Query) -> Result<String, Refusal> {
     }
     let mut frame = Frame::new("Compare runs");
     let (mut all, mut rows) = (Vec::new(), Vec::new());
+    let ends = site.runs.page_ends();
     for name in names {
         let run = site.runs.get(name)?;
-        let (snapshot, training) = site.runs.outcomes_and(&run, &run.training);
+        let snapshot = site.runs.outcomes(&run, ends);
+        let training = site.runs.read(&run.training, ends);
         if snapshot.covered().is_some() || training.covered().is_some() {
             frame = frame.again(
                 "The outcomes or the trained steps of some runs are being read; the curves are of what was read so far.",

@@ -83,7 +83,7 @@ mod tests {
         let runs = Runs::new(place.path().to_owned(), None).unwrap();
         let runs = runs.patient(Duration::from_secs(30));
         let run = runs.get("r").unwrap();
-        let points = super::mean_reward(&runs.read(&run.training)).unwrap();
+        let points = super::mean_reward(&runs.read(&run.training, runs.page_ends())).unwrap();
         assert_eq!(points.len(), 4000);
         assert_eq!(points[..2], [(0.0, 0.0), (1.0, 0.25)]);
         assert_eq!(points.last(), Some(&(3999.0, -1.0)));

@@ -33,7 +33,7 @@ const REASON: usize = 300;
 /// There is no such run, or its files cannot be read.
 pub fn nodes(site: &Site, name: &str) -> Result<String, Refusal> {
     let run = site.runs.get(name)?;
-    let snapshot = site.runs.outcomes(&run);
+    let snapshot = site.runs.outcomes(&run, site.runs.page_ends());
     let facts = run.facts();
     let mut links = Vec::new();
     if site.cluster.is_some() {

@@ -67,7 +67,9 @@ struct Difference {
 /// There is no such run or program, the query has no meaning, or the run's files cannot be read.
 pub fn program(site: &Site, name: &str, number: u64, query: &Query) -> Result<String, Refusal> {
     let run = site.runs.get(name)?;
-    let (snapshot, attempts) = site.runs.outcomes_and(&run, &run.attempts);
+    let ends = site.runs.page_ends();
+    let snapshot = site.runs.outcomes(&run, ends);
+    let attempts = site.runs.read(&run.attempts, ends);
     let base = url(&run);
     let frame = Frame::of(&run, format!("Program {number}"), &snapshot);
     let frame = frame.below(Link::new(format!("{base}/programs"), "Programs"));
@@ -118,7 +120,7 @@ pub fn program(site: &Site, name: &str, number: u64, query: &Query) -> Result<St
 /// There is no such run or candidate, or the run's files cannot be read.
 pub fn number_of(site: &Site, name: &str, candidate: &str) -> Result<String, Refusal> {
     let run = site.runs.get(name)?;
-    let snapshot = site.runs.outcomes(&run);
+    let snapshot = site.runs.outcomes(&run, site.runs.page_ends());
     let found = find(view(&snapshot)?, candidate)?;
     match found {
         Some(number) => Ok(format!("{}/programs/{number}", url(&run))),

@@ -47,7 +47,7 @@ pub(super) struct Choice {
 /// There is no such run, the query has no meaning, or the run's files cannot be read.
 pub fn programs(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
     let run = site.runs.get(name)?;
-    let snapshot = site.runs.outcomes(&run);
+    let snapshot = site.runs.outcomes(&run, site.runs.page_ends());
     let frame = Frame::of(&run, "Programs", &snapshot);
     let view = view(&snapshot)?;
     let asked = Asked::read(query, view)?;

@@ -104,7 +104,9 @@ struct Machine {
 /// There is no such run, or its files cannot be read.
 pub fn run(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
     let run = site.runs.get(name)?;
-    let (snapshot, training) = site.runs.outcomes_and(&run, &run.training);
+    let ends = site.runs.page_ends();
+    let snapshot = site.runs.outcomes(&run, ends);
+    let training = site.runs.read(&run.training, ends);
     let totals = &snapshot.totals;
     let mut frame = Frame::of(&run, name, &snapshot).top_of_run();
     if let (None, Some(covered)) = (snapshot.covered(), training.covered()) {

@@ -1,6 +1,7 @@
 //! The samples of one step: prompts and answers if the run keeps them, verdicts, rewards and advantages.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Instant;
 
 use flopsmith_actors::peaks::Peaks;
 use flopsmith_actors::role::recorder::files;
@@ -89,7 +90,8 @@ struct Answer {
 /// There is no such run or step, the query has no meaning, or the run's files cannot be read.
 pub fn step(site: &Site, name: &str, step: u32, query: &Query) -> Result<String, Refusal> {
     let run = site.runs.get(name)?;
-    let snapshot = site.runs.outcomes(&run);
+    let ends = site.runs.page_ends();
+    let snapshot = site.runs.outcomes(&run, ends);
     let base = url(&run);
     let frame = Frame::of(&run, format!("Step {step}"), &snapshot);
     let frame = frame.below(Link::new(format!("{base}/steps"), "Steps"));
@@ -112,10 +114,10 @@ pub fn step(site: &Site, name: &str, step: u32, query: &Query) -> Result<String,
     let pages = found.samples.len().div_ceil(ROWS).max(1);
     let page = query.number::<usize>("page")?.unwrap_or(1).clamp(1, pages);
     let shown = (page - 1) * ROWS..found.samples.len().min(page * ROWS);
-    let answers = answers(site, &run, &found.samples[shown.clone()], &mut notes)?;
+    let answers = answers(site, &run, ends, &found.samples[shown.clone()], &mut notes)?;
     // An agent's answers are in its attempts.
     let turns = match answers.is_empty() {
-        true => turns(site, &run, &found.samples[shown.clone()], &mut notes)?,
+        true => turns(site, &run, ends, &found.samples[shown.clone()], &mut notes)?,
         false => HashMap::new(),
     };
     if answers.is_empty() && turns.is_empty() {
@@ -133,7 +135,7 @@ pub fn step(site: &Site, name: &str, step: u32, query: &Query) -> Result<String,
             ("Outcomes", counted(u64::from(sums.outcomes))),
             ("Samples that count", counted(u64::from(sums.samples))),
             ("Correct", counted(u64::from(sums.correct))),
-            ("Mean GFLOPS", maybe(sums.mean_gflops(), number)),
+            ("Mean GFLOPS of these", maybe(sums.mean_gflops(), number)),
         ],
         links: neighbours(&base, &snapshot.totals, step),
         groups: groups(&base, &found, &worth, &Texts { answers, turns }, shown),
@@ -261,6 +263,7 @@ fn about_advantages(settings: &Settings, samples: &[Outcome]) -> String {
 fn answers(
     site: &Site,
     run: &Run,
+    ends: Instant,
     samples: &[Outcome],
     notes: &mut Vec<String>,
 ) -> Result<HashMap<u64, Answer>, Refusal> {
@@ -268,7 +271,7 @@ fn answers(
     for outcome in samples {
         wanted.insert(hash(outcome.candidate.id.as_str()), None);
     }
-    let snapshot = site.runs.read(&run.answers);
+    let snapshot = site.runs.read(&run.answers, ends);
     if snapshot.covered().is_some() {
         notes
             .push("The answers of this run are being read; load the page again to see all.".into());
@@ -297,12 +300,13 @@ fn answers(
 fn turns(
     site: &Site,
     run: &Run,
+    ends: Instant,
     samples: &[Outcome],
     notes: &mut Vec<String>,
 ) -> Result<HashMap<u64, Vec<Turn>>, Refusal> {
     let ids = samples.iter().map(|of| hash(of.candidate.id.as_str()));
     let wanted: HashSet<u64> = ids.collect();
-    let snapshot = site.runs.read(&run.attempts);
+    let snapshot = site.runs.read(&run.attempts, ends);
     if snapshot.covered().is_some() {
         notes.push(
             "The attempts of this run are being read; load the page again to see all.".into(),

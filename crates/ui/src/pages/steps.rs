@@ -41,7 +41,7 @@ struct Row {
 /// There is no such run, or the query has no meaning.
 pub fn steps(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
     let run = site.runs.get(name)?;
-    let snapshot = site.runs.outcomes(&run);
+    let snapshot = site.runs.outcomes(&run, site.runs.page_ends());
     let totals = &snapshot.totals;
     let last = totals.steps.len().div_ceil(ROWS).max(1);
     let number = query.number::<usize>("page")?.unwrap_or(1).clamp(1, last);

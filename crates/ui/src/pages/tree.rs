@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
+use std::time::Instant;
 
 use flopsmith_protocol::UnknownCause;
 use flopsmith_report::heat::{self, SHADES, shade};
@@ -77,7 +78,9 @@ enum Colour {
 /// There is no such run or problem, the query has no meaning, or the run's files cannot be read.
 pub fn tree(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
     let run = site.runs.get(name)?;
-    let (snapshot, attempts) = site.runs.outcomes_and(&run, &run.attempts);
+    let ends = site.runs.page_ends();
+    let snapshot = site.runs.outcomes(&run, ends);
+    let attempts = site.runs.read(&run.attempts, ends);
     let mut frame = Frame::of(&run, "Tree of programs", &snapshot);
     if let (None, Some(covered)) = (snapshot.covered(), attempts.covered()) {
         frame = frame.again(&format!(
@@ -85,6 +88,8 @@ pub fn tree(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
             percent(covered)
         ));
     }
+    // Finding the families counts as a part of the search.
+    let search_ends = site.runs.search_ends();
     let view = view(&snapshot)?;
     let totals = &snapshot.totals;
     let colour = match query.get("colour") {
@@ -105,7 +110,7 @@ pub fn tree(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
         Refusal::not_found("the run has no program for this problem; choose another one")
     })?;
     let mut families = Families::of(view, attempts.view.as_ref(), problem)?;
-    let wanted = Wanted::of(site, view, query, &families)?;
+    let wanted = Wanted::of(view, query, &families, search_ends)?;
     if let Some(wanted) = &wanted {
         families.leave(&wanted.numbers);
     }
@@ -174,10 +179,10 @@ struct Wanted {
 impl Wanted {
     /// None without conditions.
     fn of(
-        site: &Site,
         view: &View,
         query: &Query,
         families: &Families,
+        search_ends: Instant,
     ) -> Result<Option<Self>, Refusal> {
         // The families are those of one problem.
         let filter = Filter {
@@ -207,7 +212,7 @@ impl Wanted {
             }));
         };
         let from = query.number("from")?.unwrap_or(0);
-        let found = search_in(view, &numbers, text, from, site.runs.search_ends())?;
+        let found = search_in(view, &numbers, text, from, search_ends)?;
         Ok(Some(Self {
             numbers: found.rows.iter().map(|(number, _)| *number).collect(),
             search: Some(found),

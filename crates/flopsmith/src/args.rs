@@ -17,6 +17,7 @@ mod cluster;
 mod dataset;
 mod dead;
 mod eval;
+mod examples;
 mod farm;
 mod join;
 #[cfg(feature = "torch")]
@@ -91,8 +92,10 @@ fn log_filter(text: &str) -> Result<String, String> {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Train a code model on the measured speed of the programs that it writes
+    #[command(after_help = examples::TRAIN)]
     Train(Train),
     /// Search for the fastest program without a model
+    #[command(after_help = examples::SEARCH)]
     Search(Search),
     /// Compile, verify and time programs
     ///
@@ -145,6 +148,7 @@ pub enum Command {
     #[command(after_help = listing::EXPLAINED)]
     Runs(Runs),
     /// Write a run's report as one HTML file
+    #[command(after_help = examples::REPORT)]
     Report(Report),
     /// Show the runs of a folder in a browser: curves, programs, verdicts, certificates
     ///
@@ -157,6 +161,7 @@ pub enum Command {
     #[command(subcommand, after_help = dead::EXAMPLES)]
     Dead(Dead),
     /// Report what this machine has, what it lacks and what it can measure
+    #[command(after_help = examples::DOCTOR)]
     Doctor(Doctor),
     /// Check, create, list and export problem definitions, and print their prompts
     #[command(subcommand, after_help = PLACES)]
@@ -338,7 +343,8 @@ pub struct Search {
     /// more instead of four.
     #[arg(long, env = "FLOPSMITH_BUDGET", allow_negative_numbers = true)]
     pub budget: Option<String>,
-    /// Stop after this many programs; 0 is no limit. Not with --resume.
+    /// Stop after the step in which so many programs are reached; 0 is no limit. Programs that are measured again count once. Not with
+    /// --resume.
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub evaluations: u64,
     /// Begin with this program of your own: the search tries it first, and the result says how many times as fast the best

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::console::{say, usage};
 
@@ -54,7 +54,7 @@ pub fn time(text: &str) -> Result<Duration> {
 
 /// Reads the duration of `--budget`. If another unit may have been meant, prints how the value was understood.
 pub fn budget(text: &str) -> Result<f64> {
-    let seconds = duration(text)?;
+    let seconds = duration(text).context("--budget (or FLOPSMITH_BUDGET) cannot be read")?;
     if let Some(note) = bare_seconds(text) {
         say(&note);
     }

@@ -473,7 +473,10 @@ fn a_budget_that_is_no_time_is_refused_with_words() {
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         let object = only_object(&output);
         let error = object["error"].as_str().unwrap();
-        assert!(error.contains(part), "{error}");
+        assert!(
+            error.contains(part) && error.contains("--budget"),
+            "{error}"
+        );
     }
 }
 

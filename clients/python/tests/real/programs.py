@@ -6,17 +6,22 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 HEAD = "void dot(int n, const double *x, const double *y, double *result)\n"
 PLAIN = HEAD + "{\n    double sum = 0;\n    for (int i = 0; i < n; i++)\n        sum += x[i] * y[i];\n    result[0] = sum;\n}\n"
-# Eight sums at a time: the compiler may not reorder the one sum of the plain program, so this is several times as fast.
+# Sixteen sums at a time: the compiler may not reorder the one sum of the plain program, so this is several times as fast. Vectors of 256 bits are
+# fast on every processor with AVX2; those of 512 bits are not without AVX-512.
 FAST = HEAD + """{
-    typedef double vec __attribute__((vector_size(64), aligned(8)));
-    vec s = {0}, t = {0};
+    typedef double vec __attribute__((vector_size(32), aligned(8)));
+    vec s = {0}, t = {0}, u = {0}, v = {0};
     int whole = n - n % 16;
     for (int i = 0; i < whole; i += 16) {
         s += *(const vec *)&x[i] * *(const vec *)&y[i];
-        t += *(const vec *)&x[i + 8] * *(const vec *)&y[i + 8];
+        t += *(const vec *)&x[i + 4] * *(const vec *)&y[i + 4];
+        u += *(const vec *)&x[i + 8] * *(const vec *)&y[i + 8];
+        v += *(const vec *)&x[i + 12] * *(const vec *)&y[i + 12];
     }
     s += t;
-    double sum = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+    u += v;
+    s += u;
+    double sum = (s[0] + s[1]) + (s[2] + s[3]);
     for (int i = whole; i < n; i++)
         sum += x[i] * y[i];
     result[0] = sum;

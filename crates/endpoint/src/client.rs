@@ -104,7 +104,7 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// What a request under way may cost. Where its future is dropped, all of that counts as spent, as its entry in the journal says, and
+/// The reservation of a request under way. Where its future is dropped, all of it counts as spent, as its entry in the journal says, and
 /// requests that wait for room learn of it.
 struct Held<'a> {
     client: &'a Client,

@@ -60,7 +60,7 @@ impl Looking {
                 () = self.stopping.cancelled() => return None,
                 () = tokio::time::sleep(self.period) => {}
             }
-            // Two calls that read the times of files: too short to need another thread.
+            // A few calls that read times and sizes of files: too short to need another thread.
             let now = self.run.stamp();
             if now != known {
                 self.known = Some(now);

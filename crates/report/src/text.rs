@@ -121,7 +121,7 @@ pub fn percent(share: f64) -> String {
     }
     let p = 100.0 * share;
     if p > 0.0 && p < 0.01 {
-        "< 0.01 %".into()
+        "below 0.01 %".into()
     } else if p != 0.0 && p.abs() < 0.095 {
         format!("{} %", number(p))
     } else if p != 0.0 && p.abs() < 9.95 {
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(percent(0.034), "3.4 %");
         assert_eq!(percent(0.917), "92 %");
         assert_eq!(percent(0.000_4), "0.0400 %");
-        assert_eq!(percent(0.000_008_5), "< 0.01 %");
+        assert_eq!(percent(0.000_008_5), "below 0.01 %");
         assert_eq!(percent(0.0), "0 %");
     }
 

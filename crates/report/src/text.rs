@@ -138,7 +138,7 @@ pub fn share(part: f64) -> String {
         return "–".into();
     }
     if percent > 0.0 && percent < 0.05 {
-        return "<0.1 %".into();
+        return "below 0.1 %".into();
     }
     format!("{percent:.1} %")
 }
@@ -230,7 +230,7 @@ mod tests {
             (1.0, "100.0 %"),
             (3.2, "320.0 %"),
             (0.0321, "3.2 %"),
-            (0.000_3, "<0.1 %"),
+            (0.000_3, "below 0.1 %"),
             (0.0, "0.0 %"),
             (f64::INFINITY, "–"),
         ] {

@@ -82,6 +82,8 @@ pub struct Proposal<P> {
     pub text: String,
     /// Its techniques.
     pub techniques: TechniqueSet,
+    /// The place of the parent that it varies, among those of [`Search::breed`]; none for a point that was drawn.
+    pub parent: Option<usize>,
 }
 
 /// A proposed program with its features and its speed.
@@ -149,7 +151,7 @@ impl<S: Space> Search<S> {
             && mine(&first, &written.text)
             && !self.known.contains_key(&written.text)
         {
-            chosen.push(self.enter(first, written));
+            chosen.push(self.enter(first, written, None));
         }
         while chosen.len() < count {
             match self.one(parents, permitted, mine, rng) {
@@ -177,7 +179,7 @@ impl<S: Space> Search<S> {
             if let Some(written) = self.written(point, permitted)
                 && self.is_fresh(point, &written, mine)
             {
-                chosen.push(self.enter(point.clone(), written));
+                chosen.push(self.enter(point.clone(), written, None));
             }
         }
         chosen
@@ -217,7 +219,7 @@ impl<S: Space> Search<S> {
         }
         match self.space.write(point) {
             Some(written) if written.text == text => {
-                self.enter(point.clone(), written);
+                self.enter(point.clone(), written, None);
                 true
             }
             _ => false,
@@ -231,7 +233,7 @@ impl<S: Space> Search<S> {
         mine: &dyn Fn(&S::Point, &str) -> bool,
         rng: &mut impl Rng,
     ) -> Option<Proposal<S::Point>> {
-        let mut open: Vec<(f64, S::Point, Written)> = Vec::new();
+        let mut open: Vec<(f64, Option<usize>, S::Point, Written)> = Vec::new();
         let choices = if rng.random_bool(UNGUIDED) {
             1
         } else {
@@ -241,33 +243,37 @@ impl<S: Space> Search<S> {
             if open.len() >= choices {
                 break;
             }
-            let point = if parents.is_empty() || rng.random_bool(0.25) {
-                self.space.draw(permitted, rng)
+            let (parent, point) = if parents.is_empty() || rng.random_bool(0.25) {
+                (None, self.space.draw(permitted, rng))
             } else {
                 // The better a parent is, the more often it is changed.
                 let at = (parents.len() as f64 * rng.random::<f64>().powi(2)) as usize;
-                let parent = &parents[at.min(parents.len() - 1)];
-                let mut child = self.space.neighbour(parent, permitted, rng);
+                let at = at.min(parents.len() - 1);
+                let mut child = self.space.neighbour(&parents[at], permitted, rng);
                 if rng.random_bool(0.3) {
                     child = self.space.neighbour(&child, permitted, rng);
                 }
-                child
+                (Some(at), child)
             };
             let Some(written) = self.written(&point, permitted) else {
                 continue;
             };
             let fresh = self.is_fresh(&point, &written, mine)
-                && open.iter().all(|(_, _, other)| other.text != written.text);
+                && open.iter().all(|(.., other)| other.text != written.text);
             if fresh {
-                open.push((self.model.estimate(&written.features), point, written));
+                let estimate = self.model.estimate(&written.features);
+                open.push((estimate, parent, point, written));
             }
         }
         let drawn = open.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
-        let (point, written) = match drawn {
-            Some((_, point, written)) => (point, written),
-            None => self.left(permitted, mine)?,
+        let (parent, point, written) = match drawn {
+            Some((_, parent, point, written)) => (parent, point, written),
+            None => {
+                let (point, written) = self.left(permitted, mine)?;
+                (None, point, written)
+            }
         };
-        Some(self.enter(point, written))
+        Some(self.enter(point, written, parent))
     }
 
     /// The first point of the space that was not tried.
@@ -298,7 +304,12 @@ impl<S: Space> Search<S> {
         written.techniques.is_subset(permitted).then_some(written)
     }
 
-    fn enter(&mut self, point: S::Point, written: Written) -> Proposal<S::Point> {
+    fn enter(
+        &mut self,
+        point: S::Point,
+        written: Written,
+        parent: Option<usize>,
+    ) -> Proposal<S::Point> {
         let known = Known {
             point: point.clone(),
             techniques: written.techniques,
@@ -311,6 +322,7 @@ impl<S: Space> Search<S> {
             point,
             text: written.text,
             techniques: written.techniques,
+            parent,
         }
     }
 

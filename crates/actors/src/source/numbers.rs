@@ -9,6 +9,8 @@ use flopsmith_protocol::Digest;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::schedule::Child;
+
 /// Mutations that are drawn for each program that is wanted. Most are new, until few numbers are left to exchange.
 const TRIES: usize = 64;
 
@@ -36,7 +38,8 @@ impl Numbers {
     pub fn programs(&self, seed: u64, share: Share, count: usize) -> Vec<String> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let best = self.best.as_ref().map_or(&self.start, |(_, best)| best);
-        let mut programs = self.children(&[best.as_str()], share, count, &mut rng);
+        let children = self.children(&[best.as_str()], share, count, &mut rng);
+        let mut programs: Vec<String> = children.into_iter().map(|child| child.source).collect();
         // A step waits for all its samples. Nodes do not evaluate the same program again.
         programs.resize_with(count, || best.clone());
         programs
@@ -44,20 +47,17 @@ impl Numbers {
 
     /// At most so many programs of the share without an outcome that vary `parents`, of which earlier ones are varied more
     /// often; or the first program of the search if there is none.
-    pub fn children(
+    pub(super) fn children(
         &self,
         parents: &[&str],
         share: Share,
         count: usize,
         rng: &mut impl Rng,
-    ) -> Vec<String> {
+    ) -> Vec<Child> {
         let alone = [self.start.as_str()];
-        let parents = if parents.is_empty() {
-            &alone[..]
-        } else {
-            parents
-        };
-        let mut children: Vec<String> = Vec::with_capacity(count);
+        let is_alone = parents.is_empty();
+        let parents = if is_alone { &alone[..] } else { parents };
+        let mut children: Vec<Child> = Vec::with_capacity(count);
         for _ in 0..count.saturating_mul(TRIES) {
             if children.len() == count {
                 break;
@@ -70,8 +70,12 @@ impl Numbers {
             // Two exchanges may cancel each other.
             let is_new = !parents.contains(&child.as_str())
                 && !self.decided.contains(&identity::source_digest(&child));
-            if is_new && share.has(child.as_bytes()) && !children.contains(&child) {
-                children.push(child);
+            let is_repeated = children.iter().any(|other| other.source == child);
+            if is_new && share.has(child.as_bytes()) && !is_repeated {
+                children.push(Child {
+                    source: child,
+                    parents: Some(place).filter(|_| !is_alone).into_iter().collect(),
+                });
             }
         }
         children
@@ -161,8 +165,7 @@ mod tests {
         let settings = settings(start.clone());
         let folder = tempfile::tempdir().unwrap();
         let searching = || Searching::of_run(&problem, &settings).unwrap();
-        let searches = [(problem.id.clone(), searching())];
-        let agent = AgentSource::open(&settings, &machine_class(), folder.path(), searches);
+        let agent = AgentSource::open(&settings, &machine_class(), folder.path(), &[&problem]);
         let schedule = ScheduleSource::new([(problem.id.clone(), searching())]);
         let schedule = schedule.beginning_with(Some(start.clone()));
         let sources: [Box<dyn Source>; 2] = [Box::new(agent.unwrap()), Box::new(schedule)];

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::source::numbers::Numbers;
 use crate::source::variants::Variants;
 
-pub(super) use spaces::share_of;
+pub(super) use spaces::{Child, share_of};
 use spaces::{Nest, Product, ProgramSearch, Templated, Tuned};
 
 /// Proposes schedules and learns from their measured speed.
@@ -172,7 +172,7 @@ impl Searching {
         parents: &[&str],
         count: usize,
         seed: u64,
-    ) -> Vec<String> {
+    ) -> Vec<Child> {
         self.0.children(task, parents, count, seed)
     }
 

@@ -10,7 +10,7 @@ use flopsmith_protocol::{Technique, TechniqueSet};
 use serde::{Deserialize, Serialize};
 
 pub use index::Index;
-pub use search::{Search, Share};
+pub use search::{Child, Search, Share};
 pub use space::Space;
 
 /// One program of the space. Every field is a local edit of the text; see [`Schedule::render`].

@@ -82,6 +82,25 @@ impl Hasher for Fnv {
     }
 }
 
+/// A schedule that a search proposes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Child {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// The parents that it varies: none for one that was drawn from the space, two for a crossover.
+    pub parents: [Option<Schedule>; 2],
+}
+
+impl Child {
+    /// A schedule that varies no other.
+    fn drawn(schedule: Schedule) -> Self {
+        Self {
+            schedule,
+            parents: [None; 2],
+        }
+    }
+}
+
 /// Proposes programs and learns from their speed. Pure: the same seed and the same reports give the same proposals,
 /// independently of the proposals in between.
 #[derive(Debug, Clone)]
@@ -131,7 +150,8 @@ impl Search {
         best.sort_by(|a, b| b.0.total_cmp(&a.0));
         best.truncate(PARENTS);
         let best: Vec<Schedule> = best.into_iter().map(|(_, schedule)| schedule).collect();
-        self.breed(&best, count, permitted, share)
+        let children = self.breed(&best, count, permitted, share);
+        children.into_iter().map(|child| child.schedule).collect()
     }
 
     /// As [`Self::propose`], with children of `parents` instead of the fastest programs. Half of all children come from the first two
@@ -142,35 +162,36 @@ impl Search {
         count: usize,
         permitted: TechniqueSet,
         share: Share,
-    ) -> Vec<Schedule> {
+    ) -> Vec<Child> {
         let mut choice =
             self.promising
                 .within(permitted, |s| self.speeds.get(s).copied(), |s| share.has(s));
         let mut proposed = BTreeSet::new();
         (0..count)
             .map(|_| {
-                let mut schedule = self.draw(parents, &choice, permitted);
+                let mut child = self.draw(parents, &choice, permitted);
                 let mut elsewhere = None;
                 for _ in 0..TRIES * share.of.max(1) {
-                    let tried = self.speeds.contains_key(&schedule) || proposed.contains(&schedule);
+                    let schedule = &child.schedule;
+                    let tried = self.speeds.contains_key(schedule) || proposed.contains(schedule);
                     if !tried && share.has(schedule) {
                         elsewhere = None;
                         break;
                     }
                     if !tried && elsewhere.is_none() {
-                        elsewhere = Some(schedule);
+                        elsewhere = Some(child);
                     }
-                    schedule = self.draw(parents, &choice, permitted);
+                    child = self.draw(parents, &choice, permitted);
                 }
-                let schedule = elsewhere.unwrap_or(schedule);
-                choice.remove(&schedule);
-                proposed.insert(schedule);
-                schedule
+                let child = elsewhere.unwrap_or(child);
+                choice.remove(&child.schedule);
+                proposed.insert(child.schedule);
+                child
             })
             .collect()
     }
 
-    fn draw(&mut self, parents: &[Schedule], choice: &Choice, permitted: TechniqueSet) -> Schedule {
+    fn draw(&mut self, parents: &[Schedule], choice: &Choice, permitted: TechniqueSet) -> Child {
         if let Some(tried) = choice.tried() {
             let few = tried < FEW;
             let share = if few { PROMISING } else { STILL_PROMISING };
@@ -179,20 +200,26 @@ impl Search {
                 .random_bool(share)
                 .then(|| choice.draw(&mut self.rng));
             if let Some(schedule) = drawn.flatten() {
-                return schedule;
+                return Child::drawn(schedule);
             }
         }
         if self.speeds.len() < FIRST || self.rng.random_bool(FRESH) {
-            return self.space.sample(&mut self.rng, permitted);
+            return Child::drawn(self.space.sample(&mut self.rng, permitted));
         }
         let Some(parent) = self.parent(parents) else {
-            return self.space.sample(&mut self.rng, permitted);
+            return Child::drawn(self.space.sample(&mut self.rng, permitted));
         };
         match self.parent(parents) {
-            Some(other) if other != parent && self.rng.random_bool(CROSSED) => self
-                .space
-                .crossover(&parent, &other, &mut self.rng, permitted),
-            _ => self.space.mutate(&parent, &mut self.rng, permitted),
+            Some(other) if other != parent && self.rng.random_bool(CROSSED) => Child {
+                schedule: self
+                    .space
+                    .crossover(&parent, &other, &mut self.rng, permitted),
+                parents: [Some(parent), Some(other)],
+            },
+            _ => Child {
+                schedule: self.space.mutate(&parent, &mut self.rng, permitted),
+                parents: [Some(parent), None],
+            },
         }
     }
 

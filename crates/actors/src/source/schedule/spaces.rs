@@ -13,6 +13,22 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::source::numbers::Numbers;
 
+/// A program that a search made of others.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::source) struct Child {
+    /// Its text.
+    pub source: String,
+    /// The parents that it varies, as places among those that were given; empty for a program that varies none.
+    pub parents: Vec<usize>,
+}
+
+/// Those of the parents that are of a space, as its points, with their places among all.
+fn of_space<P>(parents: &[&str], mut point: impl FnMut(&str) -> Option<P>) -> (Vec<usize>, Vec<P>) {
+    let found = (0..).zip(parents);
+    let found = found.filter_map(|(place, source)| Some((place, point(source)?)));
+    found.unzip()
+}
+
 /// A search of the programs for one problem, which learns from outcomes.
 pub(super) trait ProgramSearch: Send + Sync {
     /// A sentence on the lack of its space, if that has the plain order of the loops only.
@@ -34,7 +50,7 @@ pub(super) trait ProgramSearch: Send + Sync {
 
     /// Programs for a task that vary `parents`, of which earlier ones are varied more often, and some that vary none: at most
     /// `count`. Parents that are not of the space are left out.
-    fn children(&mut self, task: &Task, parents: &[&str], count: usize, seed: u64) -> Vec<String>;
+    fn children(&mut self, task: &Task, parents: &[&str], count: usize, seed: u64) -> Vec<Child>;
 
     /// Forgets the proposals that have no outcome.
     fn forget_undecided(&mut self);
@@ -109,12 +125,24 @@ impl ProgramSearch for Product {
         self.rendered(schedules)
     }
 
-    fn children(&mut self, task: &Task, parents: &[&str], count: usize, seed: u64) -> Vec<String> {
+    fn children(&mut self, task: &Task, parents: &[&str], count: usize, seed: u64) -> Vec<Child> {
         self.search.reseed(seed);
-        let parents: Vec<Schedule> = parents.iter().filter_map(|s| self.schedule(s)).collect();
+        let (places, parents) = of_space(parents, |s| self.schedule(s));
         let share = share_of(task);
-        let proposed = self.search.breed(&parents, count, task.permitted, share);
-        self.rendered(proposed)
+        let bred = self.search.breed(&parents, count, task.permitted, share);
+        let place = |parent: &Schedule| {
+            let at = parents.iter().position(|other| other == parent)?;
+            places.get(at).copied()
+        };
+        let children = bred.iter().map(|child| {
+            let parents = child.parents.iter().flatten();
+            (child.schedule, parents.filter_map(place).collect())
+        });
+        let (schedules, parents): (Vec<Schedule>, Vec<Vec<usize>>) = children.unzip();
+        let sources = self.rendered(schedules).into_iter();
+        let children = sources.zip(parents);
+        let children = children.map(|(source, parents)| Child { source, parents });
+        children.collect()
     }
 
     /// Its search remembers no proposals.
@@ -162,16 +190,20 @@ impl ProgramSearch for Nest {
         true
     }
 
-    fn children(&mut self, task: &Task, parents: &[&str], count: usize, seed: u64) -> Vec<String> {
+    fn children(&mut self, task: &Task, parents: &[&str], count: usize, seed: u64) -> Vec<Child> {
         let share = share_of(task);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let parents = parents.iter().filter_map(|s| Some(unmarked(s)?.1));
-        let parents: Vec<NestSchedule> = parents.collect();
+        let (places, parents) = of_space(parents, |s| Some(unmarked(s)?.1));
         let mine = |_: &NestSchedule, text: &str| share.has(text.as_bytes());
         let proposed = self
             .0
             .breed(&parents, count, task.permitted, &mine, &mut rng);
-        nests(&proposed)
+        let sources = nests(&proposed).into_iter();
+        let children = sources.zip(&proposed).map(|(source, of)| Child {
+            source,
+            parents: of.parent.map(|at| places[at]).into_iter().collect(),
+        });
+        children.collect()
     }
 
     fn forget_undecided(&mut self) {
@@ -234,8 +266,14 @@ impl ProgramSearch for Tuned {
         Vec::new()
     }
 
-    fn children(&mut self, task: &Task, _: &[&str], count: usize, _: u64) -> Vec<String> {
-        self.programs(task, count)
+    /// The model of the speed chooses among all configurations, so none is made of another.
+    fn children(&mut self, task: &Task, _: &[&str], count: usize, _: u64) -> Vec<Child> {
+        let programs = self.programs(task, count).into_iter();
+        let children = programs.map(|source| Child {
+            source,
+            parents: Vec::new(),
+        });
+        children.collect()
     }
 
     fn forget_undecided(&mut self) {
@@ -299,19 +337,21 @@ impl ProgramSearch for Templated {
         marked.collect()
     }
 
-    fn children(&mut self, task: &Task, parents: &[&str], count: usize, seed: u64) -> Vec<String> {
+    fn children(&mut self, task: &Task, parents: &[&str], count: usize, seed: u64) -> Vec<Child> {
         let share = share_of(task);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let parents = self.points(parents.iter().copied());
+        let space = self.0.space();
+        let (places, parents) = of_space(parents, |s| Some(template::unmarked(space, s)?.1));
         let mine = |_: &Point, text: &str| share.has(text.as_bytes());
         let proposed = self
             .0
             .breed(&parents, count, task.permitted, &mine, &mut rng);
         let space = self.0.space();
-        let marked = proposed
-            .iter()
-            .map(|p| template::marked(space, &p.text, &p.point));
-        marked.collect()
+        let children = proposed.iter().map(|of| Child {
+            source: template::marked(space, &of.text, &of.point),
+            parents: of.parent.map(|at| places[at]).into_iter().collect(),
+        });
+        children.collect()
     }
 
     fn forget_undecided(&mut self) {
@@ -337,7 +377,7 @@ impl ProgramSearch for Numbers {
         Numbers::begin(self, earlier, share_of(task), count)
     }
 
-    fn children(&mut self, task: &Task, parents: &[&str], count: usize, seed: u64) -> Vec<String> {
+    fn children(&mut self, task: &Task, parents: &[&str], count: usize, seed: u64) -> Vec<Child> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         Numbers::children(self, parents, share_of(task), count, &mut rng)
     }

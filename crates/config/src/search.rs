@@ -97,6 +97,12 @@ impl Settings {
             (GeneratorKind::Endpoint, Some(model)) => format!("by {model}"),
             (GeneratorKind::Endpoint, None) => "by a model behind an endpoint".to_owned(),
             (GeneratorKind::Agent, Some(model)) => format!("by an agent with {model}"),
+            (GeneratorKind::Agent, None) if self.start_share() >= 1.0 => {
+                "by an agent over variants of the user's program".to_owned()
+            }
+            (GeneratorKind::Agent, None) if self.start_share() > 0.0 => {
+                "by an agent over the schedule space and variants of the user's program".to_owned()
+            }
             (GeneratorKind::Agent, None) => "by an agent over the schedule space".to_owned(),
             (GeneratorKind::Policy, _) => format!("by {}", generator.model.display()),
         }
@@ -223,9 +229,11 @@ mod tests {
         improve(&mut settings);
         assert_eq!(
             settings.start_share(),
-            0.0,
-            "an agent has parents of its own"
+            1.0,
+            "an agent without a model varies it as well"
         );
+        settings.generator.endpoint = Some(Box::new(Endpoint::new("http://127.0.0.1:1/v1", "m")));
+        assert_eq!(settings.start_share(), 0.0, "a model varies it");
     }
 
     #[test]

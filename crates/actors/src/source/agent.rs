@@ -8,7 +8,9 @@ use flopsmith_agent::{Parent, Population, Rules, edit};
 use flopsmith_archive::identity;
 use flopsmith_config::Settings;
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{CandidateId, MachineClass, Measurement, Outcome, ProblemId, Task};
+use flopsmith_protocol::{
+    CandidateId, MachineClass, Measurement, Outcome, ProblemId, Task, TaskId,
+};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -18,6 +20,7 @@ use crate::error::Error;
 use crate::journal::Journal;
 use crate::role::recorder::files;
 use crate::source::schedule::Searching;
+use crate::source::variants::Variants;
 
 /// How often a task asks the space for programs in place of those that were evaluated before.
 const ROUNDS: usize = 4;
@@ -28,9 +31,9 @@ const AROUND: usize = 2;
 
 /// Lets the confirmed programs of a population have children.
 ///
-/// Each task works on one island: it draws parents there, cell by cell, and the problem's space varies them. The source saves
-/// no state: a generator reports every outcome of the run before it asks for programs, and the population follows from them.
-/// A file of the run's folder names the parents of each attempt.
+/// Each task works on one island: it draws parents there, cell by cell, and the problem's space varies them. A share of the programs
+/// varies the user's own, which is no program of the space. The source saves no state: a generator reports every outcome of the run
+/// before it asks for programs, and the population follows from them. A file of the run's folder names the parents of each attempt.
 pub struct AgentSource {
     bred: HashMap<ProblemId, Bred>,
     /// Parents of a task.
@@ -40,10 +43,38 @@ pub struct AgentSource {
     record: Record,
 }
 
-/// The population of a problem, and the space that varies its programs.
+/// The population of a problem, and what varies its programs.
 struct Bred {
     population: Population,
-    searching: Searching,
+    /// The space of programs, if the problem has one.
+    searching: Option<Searching>,
+    /// The variants of the user's program, where the run makes some.
+    variants: Option<Variants>,
+}
+
+/// A program that others can be made of.
+#[derive(Debug, Clone, PartialEq)]
+struct Origin {
+    candidate: CandidateId,
+    source: String,
+}
+
+impl From<&Parent<'_>> for Origin {
+    fn from(parent: &Parent<'_>) -> Self {
+        Self {
+            candidate: parent.elite.candidate.clone(),
+            source: parent.elite.source.clone(),
+        }
+    }
+}
+
+/// A program for a task, and what it was made of.
+#[derive(Default)]
+struct Made {
+    source: String,
+    origins: Vec<Origin>,
+    /// The program that it varies, for a variant of the user's own.
+    follows: Option<CandidateId>,
 }
 
 /// A line of `attempts.jsonl`. The outcome of the candidate has its program and its verdict.
@@ -51,7 +82,7 @@ struct Bred {
 struct Attempt {
     candidate: CandidateId,
     island: usize,
-    /// The programs that it could build on, the likeliest first.
+    /// The programs that it varies; none for one that was drawn from the space.
     parents: Vec<CandidateId>,
     /// The parent from which it differs least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,21 +126,25 @@ impl AgentSource {
         settings: &Settings,
         machine_class: &MachineClass,
         folder: &Path,
-        searches: impl IntoIterator<Item = (ProblemId, Searching)>,
+        problems: &[&Problem],
     ) -> Result<Self, Error> {
         let agent = &settings.generator.agent;
-        let bred = searches.into_iter().map(|(problem, searching)| {
-            let population = population(settings, &problem, machine_class);
-            (
-                problem,
-                Bred {
-                    population,
-                    searching,
-                },
-            )
+        let bred = problems.iter().map(|problem| {
+            let variants = Variants::of_run(problem, settings).map(Variants::confirmed);
+            let searching = match Searching::of_run(problem, settings) {
+                Ok(searching) => Some(searching),
+                Err(_) if settings.start_share() >= 1.0 && variants.is_some() => None,
+                Err(why) => return Err(Error::Generator(format!("`{}`: {why}", problem.id))),
+            };
+            let bred = Bred {
+                population: population(settings, &problem.id, machine_class),
+                searching,
+                variants,
+            };
+            Ok((problem.id.clone(), bred))
         });
         Ok(Self {
-            bred: bred.collect(),
+            bred: bred.collect::<Result<_, _>>()?,
             parents: agent.parents as usize,
             start: settings.start.as_ref().map(|start| start.source.clone()),
             record: Record::open(folder)?,
@@ -134,78 +169,123 @@ pub(super) fn population(
 }
 
 impl Bred {
-    /// The programs for a task, with the record of each. They depend on the task and on the reported outcomes alone.
+    /// The programs for a task, with the record of each. They depend on the task and on the reported outcomes alone. The run begins with
+    /// `start`, if there is one.
     fn attempts(
         &mut self,
         task: &Task,
         parents: usize,
-        start: Option<String>,
-    ) -> Vec<(String, Attempt)> {
-        let Self {
-            population,
-            searching,
-        } = self;
-        let island = population.island_of(task.step, task.tasks_in_step, &task.id);
-        let mut rng = ChaCha8Rng::seed_from_u64(task.seed);
-        let own = population.parents(island, task.permitted, parents, &mut rng);
-        let fastest = population.fastest(task.permitted, FASTEST);
+        start: Option<&str>,
+    ) -> Vec<(Answer, Attempt)> {
+        let island = (self.population).island_of(task.step, task.tasks_in_step, &task.id);
         let count = task.group_size as usize;
-        let mut digests: BTreeSet<_> = start
-            .as_deref()
-            .map(identity::source_digest)
+        let begins = task.step == 0 && task.id.group() == Some(0);
+        let mut made: Vec<Made> = start
+            .filter(|_| begins)
+            .map(|start| Made {
+                source: start.to_owned(),
+                ..Made::default()
+            })
             .into_iter()
             .collect();
-        let mut programs: Vec<(String, &[Parent<'_>])> =
-            start.into_iter().map(|start| (start, &own[..])).collect();
+        if let Some(variants) = &self.variants {
+            let open = count.saturating_sub(made.len());
+            let found = variants.answers(task, open, self.searching.is_none());
+            made.extend(found.into_iter().map(|variant| Made {
+                source: variant.source,
+                origins: vec![Origin {
+                    candidate: variant.parent.clone(),
+                    source: variant.of,
+                }],
+                follows: Some(variant.parent),
+            }));
+        }
+        self.breed(task, island, parents, start, &mut made);
+        // A step waits for all its samples. Nodes do not evaluate the same program again.
+        let best = self.population.best().map(|p| p.elite.source.as_str());
+        let again = best.or(start).map(str::to_owned);
+        let again = again.or_else(|| made.first().map(|first| first.source.clone()));
+        made.resize_with(count, || Made {
+            source: again.clone().unwrap_or_default(),
+            ..Made::default()
+        });
+        let attempts = (0u32..).zip(made).map(|(sample, made)| {
+            let attempt = attempt(CandidateId::of(&task.id, sample), island, &made);
+            (Answer::of_program(made.source, made.follows), attempt)
+        });
+        attempts.collect()
+    }
+
+    /// Adds programs of the space until the task has as many as it asks for, or no round finds more.
+    fn breed(
+        &mut self,
+        task: &Task,
+        island: usize,
+        parents: usize,
+        start: Option<&str>,
+        made: &mut Vec<Made>,
+    ) {
+        let Self {
+            population,
+            searching: Some(searching),
+            ..
+        } = self
+        else {
+            return;
+        };
+        let mut rng = ChaCha8Rng::seed_from_u64(task.seed);
+        // Until a program of the island is confirmed, the user's own is the parent. A space that does not have it leaves it out.
+        let own = population.parents(island, task.permitted, parents, &mut rng);
+        let own = match (own.is_empty(), start) {
+            (true, Some(start)) => vec![Origin {
+                candidate: CandidateId::of(&TaskId::of(&task.run, 0, 0), 0),
+                source: start.to_owned(),
+            }],
+            _ => own.iter().map(Origin::from).collect(),
+        };
+        let fastest = population.fastest(task.permitted, FASTEST);
+        let fastest: Vec<Origin> = fastest.iter().map(Origin::from).collect();
+        let digests = made.iter().map(|made| made.source.as_str()).chain(start);
+        let mut digests: BTreeSet<_> = digests.map(identity::source_digest).collect();
         searching.forget_undecided();
         for _ in 0..ROUNDS {
-            let left = count.saturating_sub(programs.len());
+            let left = (task.group_size as usize).saturating_sub(made.len());
             if left == 0 {
                 break;
             }
             // An island has few programs at first, and others are faster.
-            for (parents, count) in [(&own[..], left.div_ceil(2)), (&fastest[..], left / 2)] {
-                let sources: Vec<&str> = parents.iter().map(|p| p.elite.source.as_str()).collect();
+            for (origins, count) in [(&own, left.div_ceil(2)), (&fastest, left / 2)] {
+                let sources: Vec<&str> = origins.iter().map(|of| of.source.as_str()).collect();
                 let seed = rng.random();
-                for program in searching.children(task, &sources, count, seed) {
-                    let digest = identity::source_digest(&program);
-                    if population.known(&program).is_none() && digests.insert(digest) {
-                        programs.push((program, parents));
+                for child in searching.children(task, &sources, count, seed) {
+                    let digest = identity::source_digest(&child.source);
+                    if population.known(&child.source).is_none() && digests.insert(digest) {
+                        let parents = child.parents.iter().filter_map(|at| origins.get(*at));
+                        made.push(Made {
+                            source: child.source,
+                            origins: parents.cloned().collect(),
+                            follows: None,
+                        });
                     }
                 }
             }
         }
-        // A step waits for all its samples. Nodes do not evaluate the same program again.
-        let best = population.best().map(|p| p.elite.source.clone());
-        let again = best.or_else(|| programs.first().map(|(program, _)| program.clone()));
-        programs.resize(count, (again.unwrap_or_default(), &own));
-        let attempts = (0u32..).zip(programs).map(|(sample, (program, parents))| {
-            let attempt = attempt(task, sample, island, parents, &program);
-            (program, attempt)
-        });
-        attempts.collect()
     }
 }
 
-fn attempt(
-    task: &Task,
-    sample: u32,
-    island: usize,
-    parents: &[Parent<'_>],
-    program: &str,
-) -> Attempt {
-    let differences = parents.iter().map(|parent| {
-        let text = edit::difference(&parent.elite.source, program, AROUND);
-        (text, parent.elite.candidate.clone())
+fn attempt(candidate: CandidateId, island: usize, made: &Made) -> Attempt {
+    let differences = made.origins.iter().map(|origin| {
+        let text = edit::difference(&origin.source, &made.source, AROUND);
+        (text, origin.candidate.clone())
     });
     let nearest = differences.min_by_key(|(text, _)| text.len());
     let (difference, nearest) = nearest.map_or_else(Default::default, |(text, candidate)| {
         (text, Some(candidate))
     });
     Attempt {
-        candidate: CandidateId::of(&task.id, sample),
+        candidate,
         island,
-        parents: parents.iter().map(|p| p.elite.candidate.clone()).collect(),
+        parents: made.origins.iter().map(|of| of.candidate.clone()).collect(),
         nearest,
         difference,
     }
@@ -224,13 +304,10 @@ impl Source for AgentSource {
             let bred = self.bred.get_mut(&task.problem).ok_or_else(|| {
                 Error::Generator(format!("no schedule space for `{}`", task.problem))
             })?;
-            let begins = task.step == 0 && task.id.group() == Some(0);
-            let start = self.start.clone().filter(|_| begins);
             let mut group = Vec::with_capacity(task.group_size as usize);
-            for (source, attempt) in bred.attempts(task, self.parents, start) {
+            for (answer, attempt) in bred.attempts(task, self.parents, self.start.as_deref()) {
                 self.record.write(attempt)?;
-                // The record names the parents.
-                group.push(Answer::of_program(source, None));
+                group.push(answer);
             }
             groups.push(group);
         }
@@ -241,9 +318,14 @@ impl Source for AgentSource {
     fn outcome_reported(&mut self, outcome: &Outcome) {
         if let Some(bred) = self.bred.get_mut(&outcome.candidate.problem) {
             bred.population.note(outcome);
+            if let Some(variants) = &mut bred.variants {
+                variants.note(outcome);
+            }
             let measured = outcome.verdict.measurement();
             let gflops = measured.map(Measurement::known_gflops);
-            bred.searching.outcome_seen(&outcome.source, gflops);
+            if let Some(searching) = &mut bred.searching {
+                searching.outcome_seen(&outcome.source, gflops);
+            }
         }
     }
 }
@@ -271,9 +353,7 @@ mod tests {
     }
 
     fn source(problem: &Problem, settings: &Settings, folder: &Path) -> AgentSource {
-        let searching = Searching::of(problem, 1).unwrap();
-        let searches = [(problem.id.clone(), searching)];
-        AgentSource::open(settings, &machine_class(), folder, searches).unwrap()
+        AgentSource::open(settings, &machine_class(), folder, &[problem]).unwrap()
     }
 
     /// The tasks of a step.
@@ -301,10 +381,12 @@ mod tests {
                     true => measured(length as f64),
                     false => wrong(),
                 };
+                let mut candidate = sample_of(task, sample);
+                candidate.follows.clone_from(&answer.parent);
                 let first = Outcome {
                     source: answer.source.clone(),
                     techniques: Some(TechniqueSet::EMPTY),
-                    ..outcome(sample_of(task, sample), verdict)
+                    ..outcome(candidate, verdict)
                 };
                 all.push(first.clone());
                 if is_measured {
@@ -345,7 +427,9 @@ mod tests {
             assert_eq!(recorded.len(), 32);
             assert!(recorded[..8].iter().all(|a| a.parents.is_empty()));
             let bred = recorded.iter().filter(|a| a.nearest.is_some()).count();
-            assert!(bred >= 8, "{name}: {bred}");
+            // The search of a matrix product draws its first 24 programs.
+            let least = if name == "dgemm" { 1 } else { 8 };
+            assert!(bred >= least, "{name}: {bred}");
 
             let mut second = source(&problem, &settings, folder.path());
             log.iter().for_each(|o| second.outcome_reported(o));
@@ -360,53 +444,99 @@ mod tests {
         }
     }
 
+    /// A part of the programs is drawn from the space, and has no parents.
     #[tokio::test]
-    async fn a_program_has_children_once_it_was_measured_again() {
-        let (problem, settings) = (problem("dgemm"), settings());
+    async fn programs_have_the_parents_that_they_vary_and_those_were_measured_twice() {
+        let (problem, settings) = (problem("dsyrk"), settings());
         let folder = tempfile::tempdir().unwrap();
         let mut source = source(&problem, &settings, folder.path());
-        let tasks = step(&problem, 0);
-        let groups = source.answer(&[&problem], &tasks).await.unwrap();
-        let all = outcomes(&tasks, &groups);
-        let (again, first): (Vec<_>, Vec<_>) = all
-            .into_iter()
-            .partition(|o| o.candidate.remeasures.is_some());
-        first.iter().for_each(|o| source.outcome_reported(o));
+        let mut confirmed = BTreeSet::new();
+        let mut second = Vec::new();
         // With two tasks a step and four islands, each island has a task in every second step.
-        let later = step(&problem, 2);
-        source.answer(&[&problem], &later).await.unwrap();
-        assert!(
-            attempts(folder.path())
-                .iter()
-                .all(|a| a.parents.is_empty() && a.difference.is_empty())
-        );
-        again.iter().for_each(|o| source.outcome_reported(o));
-        let last = step(&problem, 4);
-        source.answer(&[&problem], &last).await.unwrap();
-        let recorded = attempts(folder.path());
-        let bred = &recorded[16..];
-        assert_eq!(bred.len(), 8);
-        for attempt in bred {
-            assert!(!attempt.parents.is_empty(), "{attempt:?}");
-            assert!(!attempt.difference.is_empty(), "{attempt:?}");
+        for number in 0..6 {
+            let tasks = step(&problem, number);
+            let groups = source.answer(&[&problem], &tasks).await.unwrap();
+            for outcome in outcomes(&tasks, &groups) {
+                match &outcome.candidate.remeasures {
+                    Some(first) => {
+                        confirmed.insert(first.clone());
+                        second.push(outcome);
+                    }
+                    None => source.outcome_reported(&outcome),
+                }
+            }
         }
-        // Half of a task's programs have parents of its island, the others the fastest ones of all.
-        for (group, task) in bred.chunks(4).zip(["-g0-", "-g1-"]) {
-            let of_island = |id: &CandidateId| id.as_str().contains(task);
-            let own = group.iter().filter(|a| a.parents.iter().all(of_island));
-            assert_eq!(own.count(), 2, "{group:?}");
-            assert_eq!(group[2].parents, bred[2].parents);
+        let recorded = attempts(folder.path());
+        let is_drawn = |a: &Attempt| a.parents.is_empty() && a.nearest.is_none();
+        assert!(recorded.iter().all(is_drawn));
+        second.iter().for_each(|o| source.outcome_reported(o));
+        for number in 6..12 {
+            let tasks = step(&problem, number);
+            source.answer(&[&problem], &tasks).await.unwrap();
+        }
+        let recorded = attempts(folder.path()).split_off(48);
+        let (drawn, bred): (Vec<_>, Vec<_>) = recorded.into_iter().partition(is_drawn);
+        assert!(
+            !drawn.is_empty() && bred.len() > 12,
+            "{} {}",
+            drawn.len(),
+            bred.len()
+        );
+        assert!(drawn.iter().all(|attempt| attempt.difference.is_empty()));
+        for attempt in bred {
+            assert!((1..=2).contains(&attempt.parents.len()), "{attempt:?}");
+            assert!(!attempt.difference.is_empty(), "{attempt:?}");
+            assert!(attempt.parents.contains(&attempt.nearest.clone().unwrap()));
+            assert!(attempt.parents.iter().all(|id| confirmed.contains(id)));
         }
     }
 
     #[tokio::test]
-    async fn a_search_begins_with_the_users_own_program() {
-        let problem = problem("dsyrk");
+    async fn half_of_a_tasks_programs_have_parents_of_its_island() {
+        let (problem, mut settings) = (problem("dsyrk"), settings());
+        settings.generator.agent.migrate_every = 1000;
+        let folder = tempfile::tempdir().unwrap();
+        let mut source = source(&problem, &settings, folder.path());
+        let mut of_island: HashMap<usize, HashSet<CandidateId>> = HashMap::new();
+        for number in 0..10 {
+            let tasks = step(&problem, number);
+            let groups = source.answer(&[&problem], &tasks).await.unwrap();
+            // The parents of all later steps are known.
+            if number < 2 {
+                let all = outcomes(&tasks, &groups);
+                all.iter().for_each(|o| source.outcome_reported(o));
+            }
+        }
+        let recorded = attempts(folder.path());
+        for attempt in &recorded[..16] {
+            let own = of_island.entry(attempt.island).or_default();
+            own.insert(attempt.candidate.clone());
+        }
+        let mut elsewhere = 0;
+        for task in recorded[16..].chunks(4) {
+            let foreign = task.iter().filter(|attempt| {
+                let own = &of_island[&attempt.island];
+                attempt.parents.iter().any(|parent| !own.contains(parent))
+            });
+            let count = foreign.count();
+            assert!(count <= 2, "{task:?}");
+            elsewhere += count;
+        }
+        assert!(elsewhere > 0);
+    }
+
+    fn starting_with(source: &str) -> Settings {
         let mut settings = settings();
         settings.start = Some(Start {
-            source: "my program".into(),
+            source: source.into(),
             ..Start::default()
         });
+        settings
+    }
+
+    #[tokio::test]
+    async fn a_search_begins_with_the_users_own_program() {
+        let (problem, settings) = (problem("dsyrk"), starting_with("my program"));
         let folder = tempfile::tempdir().unwrap();
         let mut source = source(&problem, &settings, folder.path());
         for number in 0..2 {
@@ -417,5 +547,77 @@ mod tests {
             let found = groups.iter().flatten().filter(own).count();
             assert_eq!(found, usize::from(number == 0));
         }
+    }
+
+    fn without_space() -> Problem {
+        let mut problem = problem("sort64");
+        problem.template = None;
+        problem
+    }
+
+    const OWN: &str =
+        "#define TILE 64\nvoid f(int n) { for (int i = 0; i < n; i += TILE) g(i); }\n";
+
+    /// A share of the programs beside a space, and all of them where there is none.
+    #[tokio::test]
+    async fn the_users_program_has_children_and_they_have_some_once_they_are_confirmed() {
+        for (problem, share) in [(problem("dsyrk"), 0.5), (without_space(), 1.0)] {
+            let (name, mut settings) = (problem.id.clone(), starting_with(OWN));
+            settings.generator.start_share = share;
+            let folder = tempfile::tempdir().unwrap();
+            let mut first = source(&problem, &settings, folder.path());
+            let mut log: Vec<Outcome> = Vec::new();
+            let mut tried = BTreeSet::new();
+            let mut parents = BTreeSet::new();
+            let mut confirmed = BTreeSet::new();
+            for number in 0..6 {
+                let tasks = step(&problem, number);
+                let groups = first.answer(&[&problem], &tasks).await.unwrap();
+                for answer in groups.iter().flatten() {
+                    assert!(tried.insert(answer.source.clone()), "{}", answer.source);
+                    parents.extend(answer.parent.clone());
+                }
+                if number == 0 {
+                    let own = sample_of(&tasks[0], 0).id;
+                    assert_eq!(groups[0][0].source, OWN);
+                    assert_eq!(parents, BTreeSet::from([own.clone()]));
+                    confirmed.insert(own);
+                }
+                assert!(parents.is_subset(&confirmed), "{name}: {parents:?}");
+                let outcomes = outcomes(&tasks, &groups);
+                for outcome in &outcomes {
+                    confirmed.extend(outcome.candidate.remeasures.clone());
+                }
+                outcomes.iter().for_each(|o| first.outcome_reported(o));
+                log.extend(outcomes);
+            }
+            assert!(parents.len() > 1, "{name}: {parents:?}");
+            let recorded = attempts(folder.path());
+            let variants = recorded.iter().filter(|a| {
+                let is_variant = a.parents.iter().any(|parent| parents.contains(parent));
+                is_variant && a.nearest.is_some() && !a.difference.is_empty()
+            });
+            let least = (share * 40.0) as usize;
+            assert!(variants.count() >= least, "{name}");
+
+            let mut second = source(&problem, &settings, folder.path());
+            log.iter().for_each(|o| second.outcome_reported(o));
+            let tasks = step(&problem, 6);
+            let next = first.answer(&[&problem], &tasks).await.unwrap();
+            assert_eq!(second.answer(&[&problem], &tasks).await.unwrap(), next);
+        }
+    }
+
+    #[test]
+    fn a_problem_without_a_space_needs_a_program_to_vary() {
+        let (problem, folder) = (without_space(), tempfile::tempdir().unwrap());
+        let mut settings = starting_with(OWN);
+        let open = |settings: &Settings| {
+            AgentSource::open(settings, &machine_class(), folder.path(), &[&problem]).err()
+        };
+        settings.generator.start_share = 1.0;
+        assert!(open(&settings).is_none());
+        settings.start = None;
+        assert!(open(&settings).unwrap().to_string().contains("sort64"));
     }
 }

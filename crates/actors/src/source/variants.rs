@@ -26,7 +26,7 @@ const MUTATING: u64 = 2 << 32;
 
 /// The program of the user, the variants that the search made of it, and their variants.
 ///
-/// A variant is a parent once it was measured and is as fast as the program of the user. Nothing is saved: a generator reports
+/// A variant is a parent once it was measured, or measured again, and is as fast as the program of the user. Nothing is saved: a generator reports
 /// every outcome of the run before it asks for programs, and a candidate names its parent (`follows`). The variants for a task
 /// depend on the task and on the reported outcomes alone.
 pub struct Variants {
@@ -38,6 +38,8 @@ pub struct Variants {
     longest: usize,
     /// Share of the answers that are variants, of 1.
     share: f64,
+    /// True if only a second measurement makes a variant a parent.
+    confirms: bool,
     /// All programs with an outcome, by the digest of their normal form.
     family: BTreeMap<Digest, Member>,
 }
@@ -52,6 +54,8 @@ struct Member {
     /// Its highest speed of a first measurement, and of a repeated one, GFLOPS.
     first: Option<f64>,
     again: Option<f64>,
+    /// True if a repeated measurement converged.
+    is_confirmed: bool,
     is_refused: bool,
 }
 
@@ -70,6 +74,8 @@ pub(super) struct Variant {
     pub source: String,
     /// The candidate that it was made of.
     pub parent: CandidateId,
+    /// The text of that one.
+    pub of: String,
 }
 
 impl Variants {
@@ -83,8 +89,19 @@ impl Variants {
             language: problem.language,
             longest: problem.max_source_bytes,
             share,
+            confirms: false,
             family: BTreeMap::new(),
         })
+    }
+
+    /// Makes a variant a parent only once a second measurement has confirmed its speed. The user's program needs none: nobody chose it
+    /// for its speed.
+    #[must_use]
+    pub(super) fn confirmed(self) -> Self {
+        Self {
+            confirms: true,
+            ..self
+        }
     }
 
     /// True if a mutation can change the program of the user within the permitted techniques.
@@ -107,9 +124,12 @@ impl Variants {
             techniques: outcome.techniques,
             first: None,
             again: None,
+            is_confirmed: false,
             is_refused: false,
         });
         let measured = outcome.verdict.measurement();
+        let is_settled = |m: &Measurement| is_again && m.converged() && !m.reused;
+        member.is_confirmed |= measured.is_some_and(is_settled);
         if let Some(gflops) = measured.map(Measurement::known_gflops) {
             let speed = match is_again {
                 true => &mut member.again,
@@ -161,8 +181,9 @@ impl Variants {
         let fastest = self.measured(task.permitted).first().copied().cloned();
         let repeated = fastest.unwrap_or_else(|| self.unmeasured(task));
         Variant {
-            source: repeated.source,
+            source: repeated.source.clone(),
             parent: repeated.candidate,
+            of: repeated.source,
         }
     }
 
@@ -182,14 +203,18 @@ impl Variants {
             techniques: None,
             first: None,
             again: None,
+            is_confirmed: false,
             is_refused: false,
         }
     }
 
     /// The measured programs within the permitted techniques, the fastest first.
     fn measured(&self, permitted: TechniqueSet) -> Vec<&Member> {
-        let may = |member: &&Member| member.techniques.is_none_or(|own| own.is_subset(permitted));
-        let all = self.family.values().filter(may);
+        let may = |(digest, member): &(&Digest, &Member)| {
+            let is_settled = !self.confirms || member.is_confirmed || **digest == self.digest;
+            is_settled && member.techniques.is_none_or(|own| own.is_subset(permitted))
+        };
+        let all = self.family.iter().filter(may).map(|(_, member)| member);
         let mut all: Vec<(f64, &Member)> = all.filter_map(|of| Some((of.speed()?, of))).collect();
         // The order of their digests decides between equal ones.
         all.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -210,9 +235,9 @@ impl Variants {
         }
         let parents = parents.iter().map(|parent| {
             let mutable = Mutable::of(&parent.source, self.language, task.permitted);
-            (mutable, &parent.candidate)
+            (mutable, *parent)
         });
-        let parents: Vec<(Mutable<'_>, &CandidateId)> =
+        let parents: Vec<(Mutable<'_>, &Member)> =
             parents.filter(|(mutable, _)| !mutable.is_empty()).collect();
         if parents.is_empty() {
             return;
@@ -235,7 +260,8 @@ impl Variants {
             if is_mine && seen.insert(digest) {
                 found.push(Variant {
                     source: mutant.text,
-                    parent: (*parent).clone(),
+                    parent: parent.candidate.clone(),
+                    of: parent.source.clone(),
                 });
             }
         }

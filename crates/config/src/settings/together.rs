@@ -89,13 +89,13 @@ impl Settings {
         }
     }
 
-    /// Share of a search's answers that vary the user's own program: 0 in a search without one, over its parameters, or with
-    /// another source than the schedule space.
+    /// Share of a search's answers that vary the user's own program: 0 in a search without one, over its parameters, or where a
+    /// model writes the programs.
     pub fn start_share(&self) -> f64 {
         let plain = self.start.as_ref().filter(|s| !s.has_parameters());
-        match self.generator.kind {
-            GeneratorKind::Schedule if plain.is_some() => self.generator.start_share,
-            _ => 0.0,
+        match plain.is_some() && self.generator.has_space() {
+            true => self.generator.start_share,
+            false => 0.0,
         }
     }
 

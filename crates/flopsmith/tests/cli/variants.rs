@@ -1,14 +1,15 @@
 //! Searches that vary the user's own program.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::one_core::on_one_core;
 use crate::search::quick_search;
-use crate::{as_shipped, last_object, objects, only_run, quick, root};
+use crate::{as_shipped, last_object, objects, only_run, outcomes, quick, root, wait_for};
 
 /// A product with tiles that are much too small.
 const PRODUCT: &str = "\
@@ -133,7 +134,7 @@ fn the_users_program_and_its_variants_are_parents() {
 }
 
 /// A search of a problem without a space, with one step of three programs.
-fn alone(problem: &Path, runs: &Path, kernel: &Path, more: &[&str]) -> Output {
+fn alone(problem: &Path, runs: &Path, kernel: &Path, more: &[&str]) -> Command {
     let mut command = as_shipped();
     command.args(["search", "--format", "json", "--budget", "10m"]);
     // The arrays of another workload take up more than a cache.
@@ -145,7 +146,8 @@ fn alone(problem: &Path, runs: &Path, kernel: &Path, more: &[&str]) -> Output {
     for set in ["tasks=1", "group_size=3", "max_steps=1"] {
         command.args(["--set", set]);
     }
-    command.args(more).output().unwrap()
+    command.args(more);
+    command
 }
 
 #[test]
@@ -155,7 +157,7 @@ fn a_program_of_the_users_is_enough_for_a_problem_without_a_schedule_space() {
     let runs = place.path().join("runs");
     let problem = without_space(place.path());
     let kernel = file(place.path(), "mine.c", SORT);
-    let output = alone(&problem, &runs, &kernel, &[]);
+    let output = alone(&problem, &runs, &kernel, &[]).output().unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.contains("sort64 has no schedule space"), "{said}");
@@ -165,6 +167,61 @@ fn a_program_of_the_users_is_enough_for_a_problem_without_a_schedule_space() {
         summary["start_program"]["family"]["variants"], 2,
         "{summary}"
     );
+}
+
+/// The search is killed in its second step. What it has measured by then stays, and every program but the first is made of an earlier one.
+#[test]
+fn an_agent_without_a_model_that_is_killed_goes_on_with_variants_of_the_users_program() {
+    on_one_core();
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let problem = without_space(place.path());
+    let kernel = file(place.path(), "mine.c", SORT);
+    let mut command = alone(&problem, &runs, &kernel, &["--agent"]);
+    command.args(["--set", "group_size=4", "--set", "max_steps=3"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let limit = Duration::from_secs(180);
+    wait_for(&mut child, limit, "the second step", || {
+        only_run(&runs).is_some_and(|run| {
+            let outcomes = outcomes(&run);
+            outcomes.keys().any(|id| id.contains("-s1-"))
+        })
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let folder = only_run(&runs).unwrap();
+    let before: Vec<String> = outcomes(&folder).into_keys().collect();
+
+    let mut again = as_shipped();
+    again.args(["search", "--format", "json", "--resume", "--runs"]);
+    again.arg(&runs).arg("--problem").arg(&problem);
+    let output = again.output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(last_object(&output)["finished"], true);
+    let after = outcomes(&folder);
+    assert!(after.values().all(|lines| *lines == 1), "{after:?}");
+    assert!(before.iter().all(|id| after.contains_key(id)), "{before:?}");
+    assert_eq!(each_has_a_parent(&runs, SORT), 12);
+    let parents: BTreeMap<String, Value> = objects(&folder.join("outcomes.jsonl"))
+        .into_iter()
+        .filter(|outcome| outcome["candidate"]["purpose"] == "search")
+        .map(|outcome| {
+            let id = outcome["candidate"]["id"].as_str().unwrap().to_owned();
+            (id, outcome["candidate"]["follows"].clone())
+        })
+        .collect();
+    let attempts = objects(&folder.join("attempts.jsonl"));
+    assert_eq!(attempts.len(), parents.len(), "{attempts:?}");
+    for attempt in attempts {
+        let parent = &parents[attempt["candidate"].as_str().unwrap()];
+        assert_eq!(attempt["nearest"], *parent, "{attempt}");
+        let count = usize::from(!parent.is_null());
+        assert_eq!(attempt["parents"].as_array().unwrap().len(), count);
+        let difference = attempt["difference"].as_str();
+        assert_eq!(difference.is_some(), count == 1, "{attempt}");
+    }
 }
 
 #[test]
@@ -178,7 +235,9 @@ fn a_program_that_cannot_be_varied_is_refused_where_there_is_nothing_else() {
         let kernel = file(place.path(), "mine.c", source);
         // This test does not concern the jail's protection.
         let weaker = ["--set", "evaluate.allow_weaker_jail=true"];
-        let output = alone(&problem, &runs, &kernel, &[&weaker[..], more].concat());
+        let more = [&weaker[..], more].concat();
+        let mut command = alone(&problem, &runs, &kernel, &more);
+        let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         let object = last_object(&output);
         let error = object["error"].as_str().unwrap();
@@ -195,6 +254,12 @@ fn a_program_that_cannot_be_varied_is_refused_where_there_is_nothing_else() {
     assert!(!error.contains("leave --start out"), "{error}");
     let off = ["--set", "generator.start_share=0"];
     refused(SORT, &off, &["--start mine.c", "generator.start_share"]);
+    refused(
+        SORT,
+        &[&off[..], &["--agent"]].concat(),
+        &["generator.start_share"],
+    );
+    refused(plain, &["--agent"], &["nothing to vary"]);
     let outside = ["--set", "generator.start_share=1.5"];
     refused(SORT, &outside, &["between 0 and 1"]);
 }

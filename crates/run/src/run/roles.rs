@@ -275,12 +275,12 @@ async fn source(
             let source = ConversingSource::open(context)?;
             Ok(Box::new(source.explaining(explainer)))
         }
-        GeneratorKind::Agent => Ok(Box::new(AgentSource::open(
-            &context.settings,
-            &context.host.machine_class,
-            &context.folder,
-            searches(context)?,
-        )?)),
+        GeneratorKind::Agent => {
+            let problems: Vec<&Problem> = context.problems().map(|of| &*of.problem).collect();
+            let (settings, class) = (&context.settings, &context.host.machine_class);
+            let source = AgentSource::open(settings, class, &context.folder, &problems)?;
+            Ok(Box::new(source))
+        }
         GeneratorKind::Endpoint if job == Job::Train => endpoint_policy(context).await,
         GeneratorKind::Endpoint => {
             use flopsmith_actors::source::endpoint::EndpointSource;

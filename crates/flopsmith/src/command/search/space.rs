@@ -3,7 +3,7 @@
 use anyhow::Result;
 use flopsmith_actors::source::schedule::Searching;
 use flopsmith_actors::source::variants::Variants;
-use flopsmith_config::{GeneratorKind, Settings};
+use flopsmith_config::Settings;
 use flopsmith_problem::Problem;
 use flopsmith_run::console::{say, usage};
 use flopsmith_run::digits::percent;
@@ -45,11 +45,7 @@ pub(super) fn searchable(settings: &mut Settings) -> Result<Problem> {
         }
         (Err(why), None) => {
             let off = match &settings.start {
-                Some(start)
-                    if settings.generator.kind == GeneratorKind::Schedule
-                        && settings.generator.start_share <= 0.0
-                        && !start.has_parameters() =>
-                {
+                Some(start) if settings.generator.start_share <= 0.0 && !start.has_parameters() => {
                     ", whose variants `generator.start_share = 0` turns off"
                 }
                 _ => "",

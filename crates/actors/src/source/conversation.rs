@@ -76,6 +76,7 @@ struct Text {
     text: String,
     finished: bool,
     shortened: u32,
+    unheard: bool,
 }
 
 /// A line of `attempts.jsonl`: a turn. The outcome of the candidate has the program of its last turn, and the verdict.
@@ -101,6 +102,9 @@ struct Turn {
     /// How often the conversation was shortened since the answer before, because requests failed.
     #[serde(default)]
     shortened: u32,
+    /// True if the result of the program before did not come in time, so that the prompt did not tell it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unheard: bool,
     /// The request that was answered.
     #[serde(flatten)]
     amount: Amount,
@@ -167,6 +171,7 @@ impl ConversingSource {
                 text: turn.answer,
                 finished: turn.finished.unwrap_or(true),
                 shortened: turn.shortened,
+                unheard: turn.unheard,
             };
             ((turn.candidate, turn.turn), text)
         });

@@ -8,7 +8,7 @@ use flopsmith_actors::node::Context;
 use flopsmith_actors::role::generator::Generator;
 use flopsmith_actors::source::conversation::{ConversingSource, Explain};
 use flopsmith_bus::Worker;
-use flopsmith_config::{GeneratorKind, Settings};
+use flopsmith_config::{GeneratorKind, Settings, Start};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
@@ -296,6 +296,57 @@ async fn the_last_program_is_profiled_also_if_nobody_measured_it() {
         let before = &prompts[number - 1];
         assert!(!before.contains(words), "{number}, {words}: {before}");
     }
+}
+
+/// The change of the third program fits the one that was shown while the result of the second one was awaited in vain.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_that_waited_in_vain_goes_on_as_it_was_told() {
+    let world = World::new().await;
+    let server = ScriptedEndpoint::start(|asked| match asked.number {
+        0 => program("int x0;"),
+        1 => said("<<<<<<< SEARCH\nint s0;\n=======\nint s1;\n>>>>>>> REPLACE\n"),
+        2 => Act::Never,
+        _ => program("int x1;"),
+    });
+    let server = server.unwrap();
+    let mut settings = conversing(&server);
+    settings.lost_after_seconds = 0.02;
+    settings.start = Some(Start {
+        source: "int s0;".into(),
+        ..Start::default()
+    });
+    let context = world.context(settings.clone());
+    let working = generator(&context);
+    let mut candidates = compiler(&world).await;
+    ask(&world, 0, 4).await;
+    soon(async {
+        while server.asked().len() < 3 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    working.end().await.unwrap();
+    decide(&world, &mut candidates, "int s0;", wrong()).await;
+    decide(&world, &mut candidates, "int x0;", measured(2.0)).await;
+    decide(&world, &mut candidates, "int s1;", measured(3.0)).await;
+
+    settings.lost_after_seconds = 60.0;
+    let context = world.context(settings);
+    let working = generator(&context);
+    decide(&world, &mut candidates, "int x1;", measured(1.0)).await;
+    candidates.close();
+    working.end().await.unwrap();
+    let asked = server.asked();
+    assert_eq!(asked.len(), 4);
+    let body = &asked[3].body;
+    assert_eq!(body.matches("No result came in time").count(), 2, "{body}");
+    assert!(!body.contains("2.000 GFLOPS"), "{body}");
+    assert!(body.contains("3.000 GFLOPS"), "{body}");
+    let unheard: Vec<bool> = lines(&context)
+        .iter()
+        .map(|line| line["unheard"] == true)
+        .collect();
+    assert_eq!(unheard, [true, true, false]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

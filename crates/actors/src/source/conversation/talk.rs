@@ -13,7 +13,9 @@ use flopsmith_archive::identity;
 use flopsmith_endpoint::{Ask, Reason};
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::Style;
-use flopsmith_protocol::{CandidateId, Digest, Measurement, Question, RawAnswer, Request, Task};
+use flopsmith_protocol::{
+    CandidateId, Digest, Measurement, Question, RawAnswer, Request, Task, Verdict,
+};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -59,6 +61,8 @@ pub(super) struct Talk<'a> {
     failed: u32,
     /// How often the conversation was shortened since the last answer.
     shortened: u32,
+    /// True if the last program has no result that was told.
+    unheard: bool,
 }
 
 impl<'a> Talk<'a> {
@@ -112,6 +116,7 @@ impl<'a> Talk<'a> {
             is_answered: false,
             failed: 0,
             shortened: 0,
+            unheard: false,
         })
     }
 
@@ -262,14 +267,13 @@ impl<'a> Talk<'a> {
             // Nobody is left to tell the result.
             return Ok(());
         }
-        let waited =
-            tokio::time::timeout(self.patience(), self.table.board.verdict(&candidate)).await;
-        let Ok(verdict) = waited else {
-            tracing::warn!(%candidate, "no result came in time; the conversation goes on without it");
+        let Some(verdict) = self.verdict(sample, &candidate).await else {
+            self.unheard = true;
             self.conversation
                 .note(answer, "No result came in time. Write another program.");
             return Ok(());
         };
+        self.unheard = false;
         if !verdict.counts() {
             self.written.remove(&identity::source_digest(&program));
         }
@@ -284,6 +288,21 @@ impl<'a> Talk<'a> {
             self.measured.insert(identity::source_digest(&program));
         }
         Ok(())
+    }
+
+    /// The verdict of a candidate; none if it does not come in time, or did not when the answer that follows was asked for.
+    async fn verdict(&self, sample: u32, candidate: &CandidateId) -> Option<Verdict> {
+        let next = (CandidateId::of(&self.task.id, sample + 1), 0);
+        let kept = locked(self.table.books).kept.get(&next).cloned();
+        if kept.is_some_and(|text| text.unheard) {
+            return None;
+        }
+        let verdict = self.table.board.verdict(candidate);
+        let verdict = tokio::time::timeout(self.patience(), verdict).await.ok();
+        if verdict.is_none() {
+            tracing::warn!(%candidate, "no result came in time; the conversation goes on without it");
+        }
+        verdict
     }
 
     /// The longest time that the conversation waits for a result.
@@ -372,6 +391,7 @@ impl<'a> Talk<'a> {
         let kept = locked(books).kept.get(&(candidate.clone(), turn)).cloned();
         if let Some(text) = kept {
             self.is_answered = true;
+            self.unheard = false;
             // As it was done after the requests that failed before this answer.
             for _ in 0..text.shortened {
                 self.conversation.shorten();
@@ -418,6 +438,7 @@ impl<'a> Talk<'a> {
             text: reply.text.clone(),
             finished: reply.finished.unwrap_or(true),
             shortened: std::mem::take(&mut self.shortened),
+            unheard: std::mem::take(&mut self.unheard),
         };
         let line = Turn {
             candidate: candidate.clone(),
@@ -429,6 +450,7 @@ impl<'a> Talk<'a> {
             finished: reply.finished,
             difference,
             shortened: text.shortened,
+            unheard: text.unheard,
             amount: reply.amount,
         };
         let mut books = locked(books);

@@ -176,7 +176,7 @@ impl Conversation {
         text
     }
 
-    /// The request of an answer. Blocks come before a program, and a program before a request to find others.
+    /// The request of an answer. Blocks come before a program, and a program before requests, of which the last line counts.
     ///
     /// # Errors
     /// The fault of the answer in words that its writer can mend.
@@ -194,18 +194,32 @@ impl Conversation {
         if let Some(program) = prompt::extract(answer, Style::Full, self.language) {
             return Ok(Wanted::Program(program));
         }
-        let last = |word: &str| {
-            let mut lines = answer.lines().rev();
-            lines.find_map(|line| line.trim().strip_prefix(word))
-        };
-        if let Some(name) = last(READ).filter(|_| !self.documents.is_empty()) {
+        // A model may think aloud before it decides.
+        let mut lines = answer.lines().rev().map(str::trim);
+        lines
+            .find_map(|line| self.request(line))
+            .unwrap_or_else(|| {
+                Err(format!(
+                    "the answer has no program; write one in a ```{} block, or as changes",
+                    self.language.fence()
+                ))
+            })
+    }
+
+    /// The request of a line of an answer, if the line is one.
+    fn request(&self, line: &str) -> Option<Result<Wanted, String>> {
+        if !self.documents.is_empty()
+            && let Some(name) = line.strip_prefix(READ)
+        {
             let mut documents = self.documents.iter();
             let document = documents.find(|known| *known == name.trim()).cloned();
             let request = document.map(|document| Wanted::Request(Request::Read { document }));
-            return request.ok_or_else(|| NO_DOCUMENT.to_owned());
+            return Some(request.ok_or_else(|| NO_DOCUMENT.to_owned()));
         }
-        let asked = |question: &Question| {
-            let rest = last(word(*question))?;
+        // The caller answers one that does not fit with those that do.
+        let mut questions = Question::ALL.iter().filter(|_| !self.explains.is_empty());
+        let explained = questions.find_map(|question| {
+            let rest = line.strip_prefix(word(*question))?;
             // A longer word is another one.
             let is_whole = rest.is_empty() || rest.starts_with(char::is_whitespace);
             let name = rest.split_whitespace().next();
@@ -214,18 +228,11 @@ impl Conversation {
                 question: *question,
                 program,
             })
-        };
-        // The caller answers one that does not fit with those that do.
-        let mut questions = Question::ALL.iter().filter(|_| !self.explains.is_empty());
-        if let Some(wanted) = questions.find_map(asked) {
-            return Ok(wanted);
+        });
+        if explained.is_some() {
+            return explained.map(Ok);
         }
-        let Some((offered, words)) = self.finds.zip(last(FIND)) else {
-            return Err(format!(
-                "the answer has no program; write one in a ```{} block, or as changes",
-                self.language.fence()
-            ));
-        };
+        let (offered, words) = self.finds.zip(line.strip_prefix(FIND))?;
         let mut techniques = TechniqueSet::EMPTY;
         let mut text: Vec<&str> = Vec::new();
         for word in words.split_whitespace() {
@@ -234,10 +241,10 @@ impl Conversation {
                 _ => text.push(word),
             }
         }
-        Ok(Wanted::Request(Request::Find {
+        Some(Ok(Wanted::Request(Request::Find {
             techniques,
             text: text.join(" "),
-        }))
+        })))
     }
 
     /// The program that is shown now.
@@ -439,6 +446,13 @@ mod tests {
         let profile = wanted(Question::Profile, None);
         assert_eq!(talk.read("PROFILE"), profile);
         assert!(talk.read("REMARKSX").is_err());
+        // Of several requests the last line counts, whatever they ask for.
+        let thinking = "READ notes.md\nFIND simd\nASSEMBLY\nREMARKS\nTHROUGHPUT\nREMARKSX\n";
+        assert_eq!(talk.read(thinking), wanted(Question::Throughput, None));
+        assert!(matches!(
+            talk.read("ASSEMBLY\nFIND simd\nand then I write"),
+            Ok(Wanted::Request(Request::Find { .. }))
+        ));
         let program = Ok(Wanted::Program("int c;\n".into()));
         assert_eq!(talk.read("REMARKS\n```c\nint c;\n```\n"), program);
     }

@@ -22,9 +22,6 @@ mod change;
 
 use change::Change;
 
-/// The failure of a request whose adapter was unloaded before its turn came.
-const UNLOADED: &str = "the adapter was unloaded before the answer began";
-
 /// Time without another request after which an idle engine begins to write.
 const SILENCE: Duration = Duration::from_millis(1);
 
@@ -63,8 +60,8 @@ pub enum Piece {
         /// The tokens, in order: one, or all of the answer ([`Pieces`]).
         tokens: Vec<Token>,
     },
-    /// The model failed; no token follows for any answer of the request.
-    Failed(String),
+    /// The model failed or is there no more; no token follows for any answer of the request.
+    Failed(Refusal),
 }
 
 /// A token of an answer.
@@ -108,7 +105,7 @@ enum Command {
         top: usize,
         /// That of the whole request. A prompt holds it until it was scored, also for a client that went away meanwhile.
         seat: Arc<Seat>,
-        reply: oneshot::Sender<Result<Vec<Scored>, String>>,
+        reply: oneshot::Sender<Result<Vec<Scored>, Refusal>>,
     },
     Change(Change),
 }
@@ -230,7 +227,7 @@ impl Engine {
                 reply,
             })?;
             match answer.await {
-                Ok(scored) => all.push(scored.map_err(Refusal::failed)?),
+                Ok(scored) => all.push(scored?),
                 Err(_) => return Err(Refusal::stopping()),
             }
         }
@@ -389,7 +386,7 @@ fn take(command: Command, lanes: &mut [Lane<'_>], next: &mut usize) -> Option<Ch
         Command::Write(order) => match lanes.iter_mut().find(|lane| lane.number == order.model) {
             Some(lane) => lane.join(order, next),
             None => {
-                let _gone = order.pieces.send(Piece::Failed(UNLOADED.to_owned()));
+                let _gone = order.pieces.send(Piece::Failed(Refusal::unloaded()));
             }
         },
         Command::Score {
@@ -402,8 +399,8 @@ fn take(command: Command, lanes: &mut [Lane<'_>], next: &mut usize) -> Option<Ch
             let lane = lanes.iter().find(|lane| lane.number == model);
             if !reply.is_closed() {
                 let scored = match lane {
-                    Some(lane) => lane.model.score_prompt(&ids, top).map_err(words),
-                    None => Err(UNLOADED.to_owned()),
+                    Some(lane) => lane.model.score_prompt(&ids, top).map_err(failed),
+                    None => Err(Refusal::unloaded()),
                 };
                 let _gone = reply.send(scored);
             }
@@ -411,6 +408,10 @@ fn take(command: Command, lanes: &mut [Lane<'_>], next: &mut usize) -> Option<Ch
         Command::Change(change) => return Some(change),
     }
     None
+}
+
+fn failed(error: flopsmith_policy::Error) -> Refusal {
+    Refusal::failed(words(error))
 }
 
 fn words(error: flopsmith_policy::Error) -> String {
@@ -442,13 +443,13 @@ struct Place {
 
 impl Lane<'_> {
     fn join(&mut self, order: Order, next: &mut usize) {
-        let failed = |error| {
-            let _gone = order.pieces.send(Piece::Failed(words(error)));
-        };
         if self.live.is_none() {
             match Live::new(self.model, self.eos, self.bounds, self.longest) {
                 Ok(live) => self.live = Some(live),
-                Err(error) => return failed(error),
+                Err(error) => {
+                    let _gone = order.pieces.send(Piece::Failed(failed(error)));
+                    return;
+                }
             }
         }
         let Some(live) = &mut self.live else {
@@ -459,7 +460,7 @@ impl Lane<'_> {
             *next += 1;
             if let Err(error) = live.push(id, request) {
                 // The client drops its receiver, and the other answers of the request leave.
-                let _gone = order.pieces.send(Piece::Failed(words(error)));
+                let _gone = order.pieces.send(Piece::Failed(failed(error)));
                 return;
             }
             let place = Place {
@@ -520,7 +521,8 @@ impl Lane<'_> {
         };
         tracing::error!(failure, "the model failed; its answers end");
         for (_, place) in self.places.drain() {
-            let _gone = place.pieces.send(Piece::Failed(failure.clone()));
+            let refusal = Refusal::failed(failure.as_str());
+            let _gone = place.pieces.send(Piece::Failed(refusal));
         }
         self.live = None;
         written

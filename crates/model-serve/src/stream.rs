@@ -80,7 +80,7 @@ impl Events {
                     }
                     self.end_if_complete();
                 }
-                Some(Piece::Failed(message)) => self.fail(&Refusal::failed(message)),
+                Some(Piece::Failed(refusal)) => self.fail(&refusal),
                 None => self.fail(&Refusal::stopping()),
             }
         }

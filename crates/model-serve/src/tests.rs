@@ -127,8 +127,7 @@ impl Server {
             adapter_folder: options
                 .adapter_folder
                 .map(|folder| crate::adapters::folder(&folder).unwrap()),
-            most_body: options.most_body,
-            body_time: options.patience,
+            bodies: Bodies::within(options.most_body, options.patience, 1 << 28),
             stopping: stopping.clone(),
         };
         let limits = Limits {
@@ -528,6 +527,42 @@ fn a_request_chooses_an_adapter_by_its_name() {
     assert_eq!(listed["data"][1]["parent"], "tiny");
     assert_eq!(server.get("/v1/models/tuned").json()["id"], "tuned");
     server.get("/v1/models/other").refused(404);
+}
+
+/// Not a number is no probability.
+#[test]
+fn a_model_that_fails_ends_its_answers_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = adapted_by(f64::NAN);
+    let adapter = broken.adapter().unwrap();
+    adapter.save(folder.path(), "tiny").unwrap();
+    let server = Server::start(Options {
+        adapters: vec![Named {
+            name: "broken".into(),
+            folder: folder.path().to_owned(),
+        }],
+        ..Options::default()
+    });
+    let body = |name: &str, stream: bool| {
+        json!({
+            "model": name, "prompt": [40, 41, 42], "max_tokens": 5, "temperature": 1, "stream": stream,
+        })
+    };
+    for _ in 0..2 {
+        let refused = server
+            .post(COMPLETIONS, &body("broken", false))
+            .refused(500);
+        assert_eq!(refused["type"], "server_error");
+        let events = server.post(COMPLETIONS, &body("broken", true)).events();
+        let last = events.last().unwrap();
+        assert_eq!(last["error"]["type"], "server_error", "{events:?}");
+        let answer = server.answer(COMPLETIONS, &body("tiny", false));
+        assert!(
+            answer["choices"][0]["finish_reason"].is_string(),
+            "{answer}"
+        );
+    }
+    assert_eq!(server.get("/health").status, 200);
 }
 
 #[test]

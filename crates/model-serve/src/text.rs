@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use flopsmith_policy::{Result, Stops, Tokenizer};
 
+/// A run of so many tokens that are no text yet is decoded again after two more, and so on in proportion. A character has at most four.
+const RARER: usize = 16;
+
 /// A text that grows by a token at a time. The pieces that it shows, joined, are the text of all tokens up to the first
 /// stop string.
 pub struct Growing {
@@ -15,6 +18,8 @@ pub struct Growing {
     from: usize,
     /// The tokens before this place are in `text`.
     read: usize,
+    /// Number of tokens from which on they are decoded again.
+    next: usize,
     text: String,
     /// Number of bytes of the text that were shown.
     shown: usize,
@@ -29,6 +34,7 @@ impl Growing {
             tokens: Vec::new(),
             from: 0,
             read: 0,
+            next: 0,
             text: String::new(),
             shown: 0,
         }
@@ -51,10 +57,16 @@ impl Growing {
     /// If the tokenizer fails.
     pub fn push(&mut self, token: u32) -> Result<String> {
         self.add(token);
+        if self.tokens.len() < self.next {
+            return Ok(String::new());
+        }
         let known = self.tokenizer.decode(&self.tokens[self.from..self.read])?;
         let grown = self.tokenizer.decode(&self.tokens[self.from..])?;
         // A character of several tokens is written as this mark until its last token comes.
         if grown.ends_with('\u{fffd}') {
+            // A long run of bytes that are no text is decoded ever more rarely: its whole cost grows with its length, not its square.
+            let open = self.tokens.len() - self.read;
+            self.next = self.tokens.len() + 1 + open / RARER;
             return Ok(String::new());
         }
         if let Some(new) = grown.get(known.len()..) {
@@ -103,6 +115,25 @@ mod tests {
         Arc::new(train_bpe(&texts, 300, &["<|end|>"]).unwrap())
     });
 
+    /// The token of a byte that no character begins with.
+    fn no_text() -> u32 {
+        let tokens = 0..300;
+        let mut alone = tokens.filter(|id| TOKENIZER.decode(&[*id]).unwrap() == "\u{fffd}");
+        alone.next().unwrap()
+    }
+
+    #[test]
+    fn a_long_run_that_is_no_text_is_not_decoded_for_each_token() {
+        let mut growing = Growing::new(Arc::clone(&TOKENIZER), None);
+        let mut decoded = 0;
+        for _ in 0..4000 {
+            decoded += usize::from(growing.tokens().len() + 1 >= growing.next);
+            assert_eq!(growing.push(no_text()).unwrap(), "");
+        }
+        assert!(decoded < 120, "{decoded}");
+        assert_eq!(growing.end().unwrap().1.chars().count(), 4000);
+    }
+
     fn shown(stops: &[&str], tokens: &[u32]) -> (String, String) {
         let strings = stops.iter().map(|stop| (*stop).to_owned());
         let stops = Arc::new(Stops::new(Arc::clone(&TOKENIZER), strings));
@@ -118,6 +149,15 @@ mod tests {
     proptest! {
         #[test]
         fn the_pieces_join_to_the_whole(tokens in prop::collection::vec(0u32..300, 0..60)) {
+            let (pieces, whole) = shown(&[], &tokens);
+            prop_assert_eq!(&whole, &TOKENIZER.decode(&tokens).unwrap());
+            prop_assert_eq!(pieces, whole);
+        }
+
+        #[test]
+        fn the_pieces_join_to_the_whole_after_bytes_that_are_no_text(bytes in 0usize..200, text in "[ab一]{0,30}") {
+            let mut tokens = vec![no_text(); bytes];
+            tokens.extend(TOKENIZER.encode(&text).unwrap());
             let (pieces, whole) = shown(&[], &tokens);
             prop_assert_eq!(&whole, &TOKENIZER.decode(&tokens).unwrap());
             prop_assert_eq!(pieces, whole);

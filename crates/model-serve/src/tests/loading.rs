@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::*;
+use crate::refusal::Refusal;
 
 const LOAD: &str = "/v1/load_lora_adapter";
 const UNLOAD: &str = "/v1/unload_lora_adapter";
@@ -98,6 +99,45 @@ fn an_answer_under_way_ends_before_the_adapters_change() {
     assert!(rest.ends_with("data: [DONE]\n\n"), "{rest}");
     assert!(!rest.contains("\"error\""), "{rest}");
     assert_eq!(rest.matches("\"finish_reason\":\"length\"").count(), 1);
+}
+
+#[tokio::test]
+async fn a_request_behind_the_end_of_its_adapter_finds_no_model() {
+    let place = tempfile::tempdir().unwrap();
+    write(place.path(), "one", 0.05);
+    let models = Models {
+        load: Box::new(|| Ok((model(), tokenizer(true, TEMPLATE)))),
+        name: "tiny".into(),
+        adapters: vec![Named {
+            name: "one".into(),
+            folder: place.path().join("one"),
+        }],
+        longest: Some(100_000),
+        rows: 64,
+        cache_bytes: None,
+    };
+    let ended = CancellationToken::new();
+    let (engine, served) =
+        Engine::start(models, 1000, Arc::new(Metrics::default()), &ended).unwrap();
+    let number = served.names.number("one").unwrap();
+    let long = vec![(0, request(&[40, 41], 0, greedy(90_000)))];
+    let mut pieces = engine.write(0, Pieces::Token, long).unwrap();
+    assert!(matches!(pieces.recv().await, Some(Piece::Tokens { .. })));
+    // The end of the adapter waits for that answer, and what follows waits behind it.
+    let mut unloading = std::pin::pin!(engine.unload("one".into()));
+    assert!(futures::poll!(unloading.as_mut()).is_pending());
+    let asked = vec![(0, request(&[40, 41], 0, greedy(4)))];
+    let mut late = engine.write(number, Pieces::Whole, asked).unwrap();
+    let mut scored = std::pin::pin!(engine.score(number, vec![vec![40, 41]], 1));
+    assert!(futures::poll!(scored.as_mut()).is_pending());
+    drop(pieces);
+    unloading.await.unwrap();
+    assert_eq!(late.recv().await, Some(Piece::Failed(Refusal::unloaded())));
+    assert_eq!(scored.await.err(), Some(Refusal::unloaded()));
+    assert_eq!(
+        Refusal::unloaded().body()["error"]["code"],
+        "model_not_found"
+    );
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::future::ready;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -14,7 +13,7 @@ use bytes::Bytes;
 use flopsmith_policy::{Extras, Request as Wanted, Scored};
 use flopsmith_protocol::Sampling;
 use flopsmith_serve::Token;
-use flopsmith_serve::intake::{Unadmitted, Unread, admit, has_text_path, json_body};
+use flopsmith_serve::intake::{Bodies, Unadmitted, Unread, admit, has_text_path};
 use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
@@ -45,10 +44,8 @@ pub struct App {
     pub token: Option<Arc<Token>>,
     /// The folder below which adapters may lie that are loaded at run time; without one, none is.
     pub adapter_folder: Option<Arc<std::path::Path>>,
-    /// Length of the longest body, bytes.
-    pub most_body: usize,
-    /// Time that a body may take to arrive.
-    pub body_time: Duration,
+    /// Reads bodies.
+    pub bodies: Bodies,
     /// Cancelled once the service takes no new requests.
     pub stopping: CancellationToken,
 }
@@ -118,14 +115,15 @@ impl App {
     }
 
     async fn body(&self, request: Request) -> Result<Bytes, Refusal> {
-        let body = json_body(request, self.most_body, self.body_time).await;
+        let body = self.bodies.read(request).await;
         body.map_err(|unread| match unread {
             Unread::MediaType => Refusal::wrong_media_type(),
-            Unread::TooLarge => Refusal::too_large(self.most_body),
+            Unread::TooLarge => Refusal::too_large(self.bodies.most),
             Unread::Broken(error) => {
                 Refusal::malformed(format!("the body cannot be read: {error}"))
             }
-            Unread::TooSlow => Refusal::too_slow(self.body_time.as_secs()),
+            Unread::TooSlow => Refusal::too_slow(self.bodies.time.as_secs()),
+            Unread::Crowded => Refusal::crowded(),
         })
     }
 
@@ -272,7 +270,7 @@ async fn complete(
                     tokens.into_iter().for_each(|token| choice.add(token));
                 }
             }
-            Some(Piece::Failed(message)) => return Err(Refusal::failed(message)),
+            Some(Piece::Failed(refusal)) => return Err(refusal),
             None => return Err(Refusal::stopping()),
         }
     }

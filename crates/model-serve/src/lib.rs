@@ -43,7 +43,7 @@ use flopsmith_run::console::{data, usage};
 use flopsmith_run::interrupt::Watch;
 use flopsmith_run::local::unix_ms;
 use flopsmith_serve::Token;
-use flopsmith_serve::intake::{BODY_TIME, check_reach};
+use flopsmith_serve::intake::{Bodies, check_reach};
 use flopsmith_serve::listen::{self, Limits};
 use tokio_util::sync::CancellationToken;
 
@@ -110,8 +110,7 @@ pub fn execute(plan: Plan) -> Result<()> {
         metrics,
         token: plan.token.map(Arc::new),
         adapter_folder,
-        most_body: plan.most_body,
-        body_time: BODY_TIME,
+        bodies: Bodies::new(plan.most_body),
         stopping: watch.asked().clone(),
     };
     let limits = Limits {

@@ -66,6 +66,13 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, code, message).of("model")
     }
 
+    /// The adapter left while the request waited behind its change.
+    pub fn unloaded() -> Self {
+        let message = "the adapter was unloaded or replaced before the answer began; `GET /v1/models` lists those that are there";
+        let code = Some("model_not_found");
+        Self::new(StatusCode::NOT_FOUND, code, message).of("model")
+    }
+
     /// The service takes no adapters while it runs.
     pub fn takes_no_adapters() -> Self {
         let message =
@@ -119,6 +126,13 @@ impl Refusal {
     pub fn wrong_media_type() -> Self {
         let message = "send JSON with the header `Content-Type: application/json`";
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, message)
+    }
+
+    /// Other requests take up the memory for bodies.
+    pub fn crowded() -> Self {
+        let message = "other requests take up the memory for bodies; try again later";
+        let code = Some("overloaded");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
     }
 
     /// Too many answers wait.

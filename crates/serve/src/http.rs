@@ -29,7 +29,7 @@ use crate::against::Comparison;
 use crate::auth::{Holder, Token};
 use crate::describe;
 use crate::gyms::{self, kernelgym};
-use crate::intake::{Unadmitted, Unread, admit, has_text_path, json_body};
+use crate::intake::{Bodies, Unadmitted, Unread, admit, has_text_path};
 use crate::job::Job;
 use crate::journal::{Idempotency, JobId};
 use crate::mcp::{self, Tools};
@@ -60,10 +60,8 @@ pub struct App {
     pub service: Arc<Service>,
     /// The tokens that requests need one of; without any, only requests to loopback are answered.
     pub token: Option<Arc<Token>>,
-    /// Length of the longest body, bytes.
-    pub most_body: usize,
-    /// Time that a body may take to arrive.
-    pub body_time: Duration,
+    /// Reads bodies.
+    pub bodies: Bodies,
     /// The tools of the Model Context Protocol, with the budgets of its clients.
     pub tools: Tools,
     /// The episodes and tasks of other tools' environments.
@@ -156,7 +154,7 @@ impl App {
 
     /// The JSON body of a request, within the limits of length and time.
     pub async fn body(&self, request: Request) -> Result<Bytes, Refusal> {
-        let body = json_body(request, self.most_body, self.body_time).await;
+        let body = self.bodies.read(request).await;
         body.map_err(|unread| match unread {
             Unread::MediaType => Refusal::new(
                 Kind::WrongMediaType,
@@ -166,19 +164,24 @@ impl App {
                 Kind::TooLarge,
                 format!(
                     "the body may have {} bytes; send fewer candidates at once, or start the service with a larger --max-body",
-                    self.most_body
+                    self.bodies.most
                 ),
             ),
             Unread::Broken(error) => {
                 Refusal::new(Kind::Malformed, format!("the body cannot be read: {error}"))
             }
             Unread::TooSlow => {
-                let seconds = self.body_time.as_secs();
+                let seconds = self.bodies.time.as_secs();
                 Refusal::new(
                     Kind::TooSlow,
                     format!("the body did not arrive within {seconds} s"),
                 )
             }
+            Unread::Crowded => Refusal::new(
+                Kind::Unavailable,
+                "other requests take up the memory for bodies; send fewer candidates at once, or try again later",
+            )
+            .retry_after(1),
         })
     }
 

@@ -80,7 +80,7 @@ use catalog::Catalog;
 use circumstances::{Circumstances, Now};
 use cluster::{AT_ONCE, Cluster};
 use http::App;
-use intake::BODY_TIME;
+use intake::Bodies;
 use journal::Journal;
 use mcp::{Explain, Tools, explain_by, explain_nothing};
 use program::Judge;
@@ -149,8 +149,7 @@ pub fn execute(plan: Plan) -> Result<()> {
     let app = App {
         service: Arc::clone(&opened.service),
         token: token.map(Arc::new),
-        most_body,
-        body_time: BODY_TIME,
+        bodies: Bodies::new(most_body),
         tools,
         gyms: Arc::default(),
     };

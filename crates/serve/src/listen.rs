@@ -16,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Number of connections that are served at the same time.
 const MOST: usize = 2048;
+/// Length of the longest request header, and of what is read ahead of a body, bytes.
+const HEADER: usize = 64 << 10;
 /// File handles of this process: connections, and files and processes of the evaluation.
 const HANDLES: u64 = 8192;
 
@@ -108,6 +110,7 @@ async fn answer(stream: TcpStream, router: Router, stopping: CancellationToken, 
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header)
+        .max_buf_size(HEADER)
         .serve_connection(
             TokioIo::new(Box::pin(stream)),
             TowerToHyperService::new(router),

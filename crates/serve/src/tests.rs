@@ -186,8 +186,7 @@ impl Server {
             token: options
                 .token
                 .map(|token| Arc::new(Token::new(token).unwrap())),
-            most_body: options.most_body,
-            body_time: options.patience,
+            bodies: Bodies::within(options.most_body, options.patience, 1 << 28),
             tools: Tools::new(Arc::clone(&service), options.limits, explain(&seen)),
             gyms: Arc::new(crate::gyms::Shared::new(options.gyms)),
         };

@@ -64,7 +64,7 @@ fn upgraded(app: App, request: &mut Request) -> Result<Response, Refusal> {
     sockets.spawn(async move {
         match timeout(PATIENCE, connection).await {
             Ok(Ok(connection)) => {
-                let most = app.most_body.min(app.gyms.limits.message);
+                let most = app.bodies.most.min(app.gyms.limits.message);
                 let limits = FrameLimits::default().max_payload_len(Some(most));
                 let socket = ServerBuilder::new().limits(limits);
                 let socket = socket.serve(TokioIo::new(connection));

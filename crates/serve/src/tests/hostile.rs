@@ -106,6 +106,26 @@ fn a_body_that_comes_byte_by_byte_is_not_waited_for() {
 }
 
 #[test]
+fn a_header_without_end_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Server::start(place.path(), Options::default());
+    let long = "x".repeat(100_000);
+    for head in [
+        format!("GET /v1/health HTTP/1.1\r\nHost: localhost\r\nX-Long: {long}"),
+        format!("GET /{long}"),
+    ] {
+        let mut stream = server.connect();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        // The service may answer and close before it has all.
+        let _ = stream.write_all(head.as_bytes());
+        let mut text = String::new();
+        let _ = stream.read_to_string(&mut text);
+        assert!(text.starts_with("HTTP/1.1 431 "), "{text}");
+    }
+    assert_eq!(server.get("/v1/health").status, 200);
+}
+
+#[test]
 fn a_client_that_reads_nothing_is_disconnected() {
     let place = tempfile::tempdir().unwrap();
     let options = Options {

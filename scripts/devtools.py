@@ -120,15 +120,16 @@ class Browser:
 class Tab:
     """A page of a browser, on the server of this address."""
 
-    def __init__(self, browser, base):
+    def __init__(self, browser, base, always_seen=True):
+        """A page that is not `always_seen` is hidden while another one is in front."""
         self.browser, self.base = browser, base
-        target = browser.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = browser.call("Target.attachToTarget", targetId=self.target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network", "Audits"):
             self.call(f"{domain}.enable")
         self.call("Page.setLifecycleEventsEnabled", enabled=True)
         # Otherwise a page without a window in front has no focus to show.
-        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
+        self.call("Emulation.setFocusEmulationEnabled", enabled=always_seen)
 
     def call(self, method, **given):
         return self.browser.call(method, self.session, **given)
@@ -143,6 +144,13 @@ class Tab:
         touch = {"maxTouchPoints": 5} if screen["mobile"] else {}
         self.call("Emulation.setTouchEmulationEnabled", enabled=screen["mobile"], **touch)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+
+    def close(self):
+        self.browser.call("Target.closeTarget", targetId=self.target)
+
+    def to_front(self):
+        """Shows this page, and hides the others of its window."""
+        self.call("Page.bringToFront")
 
     def open(self, path):
         """Loads a page and returns its status."""

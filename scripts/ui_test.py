@@ -37,6 +37,8 @@ KINDS = {
 MOST_OF_A_KIND = 40
 # Seconds until a page shows a step that was appended: it hears of it within two seconds.
 NEWS = 60
+# One more than a browser has connections to a server.
+TABS = 7
 # Loads of a page whose median is judged with --large, and the pages of the long run, with half of its programs and steps as `{}`.
 LOADS = 5
 # Most milliseconds until a page of the long run is complete, and most memory of its window, MB.
@@ -274,6 +276,29 @@ def live(results, tab, path, append):
     results.note(not troubles, "the new step brings no errors", "; ".join(troubles))
 
 
+def hidden(results, tab_of, path, append):
+    """More tabs than a browser has connections: all are answered, and one that was hidden shows what came meanwhile once it is seen."""
+    tabs = [tab_of() for _ in range(TABS)]
+    for tab in tabs:
+        tab.to_front()
+        tab.open(path)
+        tab.until("the page is complete", SETTLED)
+    first, last = tabs[0], tabs[-1]
+    results.note(first.evaluate("document.hidden"), "a tab behind another one is hidden")
+    results.note(not last.evaluate("document.hidden"), "the tab in front is seen")
+    step = append()
+    last.until(f"the tab in front shows step {step}", f"{LAST_STEP} === '{step}'", NEWS)
+    kept = first.evaluate(LAST_STEP)
+    results.note(kept != str(step), "a hidden tab loads nothing")
+    first.to_front()
+    first.until(f"a tab that is seen again shows step {step}", f"{LAST_STEP} === '{step}'", NEWS)
+    step = append()
+    first.until(f"a tab that is seen again shows step {step} as well", f"{LAST_STEP} === '{step}'", NEWS)
+    results.note(True, f"{len(tabs)} tabs of a window are answered")
+    for tab in tabs:
+        tab.close()
+
+
 def large(results, tab_of, processes, flopsmith, outcomes, folder):
     """Judges times and memory of a window on a long run: by the browser, and by the example `million`, which asks for more pages without one."""
     million = program(None, "million", [f"{EXAMPLES}/million"])
@@ -364,6 +389,7 @@ def main():
         compare(results, tab, facts["compared"])
         hostile(results, tab, facts["hostile"], facts["hostile_text"])
         live(results, tab, live_run, lambda: write("--append"))
+        hidden(results, lambda: Tab(browser, window.url, always_seen=False), live_run, lambda: write("--append"))
         if given.large:
             large(results, lambda url: Tab(browser, url), processes, flopsmith, given.large, given.large_folder)
     except Failed as why:

@@ -377,6 +377,21 @@ fn pages_show_the_numbers_of_the_run() {
     ] {
         assert!(run.contains(part), "{part}: {run}");
     }
+    // Lists renew themselves where that takes nothing away from their reader.
+    for (path, is_live) in [
+        ("programs", true),
+        ("programs?sort=speed&page=1", true),
+        ("programs?text=int", false),
+        ("programs?page=2", false),
+        ("tree", true),
+        ("steps", true),
+        ("nodes", true),
+        ("certificates", true),
+        ("programs/1", false),
+    ] {
+        let page = window.page(&format!("/runs/r/{path}"));
+        assert_eq!(page.contains("data-events="), is_live, "{path}");
+    }
     let programs = window.page("/runs/r/programs");
     assert!(programs.contains("1 to 5 of 5 programs."), "{programs}");
     let fastest = window.page("/runs/r/programs?sort=speed");

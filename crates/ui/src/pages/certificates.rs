@@ -73,7 +73,7 @@ pub fn certificates(site: &Site, name: &str) -> Result<String, Refusal> {
     let candidate = |id: &CandidateId| format!("{base}/candidates/{id}");
     let refused = facts.refused.iter();
     let context = Context {
-        frame: Frame::of(&run, "Certificates", &snapshot),
+        frame: Frame::of(&run, "Certificates", &snapshot).live(&run),
         rows: facts.certified.iter().map(|of| row(&base, of)).collect(),
         refused: refused
             .map(|id| Link::new(candidate(id), id.as_str()))

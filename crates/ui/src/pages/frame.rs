@@ -5,6 +5,7 @@ use flopsmith_run::local;
 use serde::Serialize;
 
 use crate::index::{Names, Party, Record};
+use crate::query::Query;
 use crate::runs::Run;
 use crate::watched::Snapshot;
 
@@ -88,10 +89,21 @@ impl Frame {
         self
     }
 
-    /// With events.
-    pub fn live(mut self, events: String) -> Self {
-        self.events = Some(events);
+    /// With the events of a run.
+    pub fn live(mut self, run: &Run) -> Self {
+        self.events = Some(format!("{}/events", url(run)));
         self
+    }
+
+    /// With the events of a run on the first page of a list. Later pages would move away from their reader, and searches for a text
+    /// take long.
+    pub fn live_list(self, run: &Run, query: &Query) -> Self {
+        let is_first = query.get("page").is_none_or(|page| page == "1");
+        let searches = query.get("text").is_some_and(|text| !text.is_empty());
+        match is_first && !searches {
+            true => self.live(run),
+            false => self,
+        }
     }
 
     /// A page that is to be loaded again soon, for this reason.

@@ -45,9 +45,8 @@ pub fn nodes(site: &Site, name: &str) -> Result<String, Refusal> {
         attestations(&run)?,
         letters(&run)?,
     ]);
-    let base = url(&run);
     let page = Sheets {
-        frame: Frame::of(&run, "Nodes", &snapshot).live(format!("{base}/events")),
+        frame: Frame::of(&run, "Nodes", &snapshot).live(&run),
         links,
         lead: "Queues and live states of nodes are those of a cluster; this page tells what the run's folder knows.",
         facts: state(&run, &facts, &snapshot.totals),

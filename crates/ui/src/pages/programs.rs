@@ -48,7 +48,7 @@ pub(super) struct Choice {
 pub fn programs(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
     let run = site.runs.get(name)?;
     let snapshot = site.runs.outcomes(&run, site.runs.page_ends());
-    let frame = Frame::of(&run, "Programs", &snapshot);
+    let frame = Frame::of(&run, "Programs", &snapshot).live_list(&run, query);
     let view = view(&snapshot)?;
     let asked = Asked::read(query, view)?;
     let shown = asked.show(&run, query, view, site.runs.search_ends())?;

@@ -117,7 +117,7 @@ pub fn run(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
     }
     let base = url(&run);
     let context = Context {
-        frame: frame.live(format!("{base}/events")),
+        frame: frame.live(&run),
         facts: facts(&run, &snapshot),
         links: links(&base, name, snapshot.view.is_some()),
         charts: charts(totals, mean_reward(&training)?),

@@ -66,7 +66,7 @@ pub fn steps(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> 
     });
     let page = |number: usize| format!("{base}/steps?page={number}");
     let context = Context {
-        frame: Frame::of(&run, "Steps", &snapshot),
+        frame: Frame::of(&run, "Steps", &snapshot).live_list(&run, query),
         rows: rows.collect(),
         earlier: (number < last).then(|| page(number + 1)),
         later: (number > 1).then(|| page(number - 1)),

@@ -81,7 +81,7 @@ pub fn tree(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
     let ends = site.runs.page_ends();
     let snapshot = site.runs.outcomes(&run, ends);
     let attempts = site.runs.read(&run.attempts, ends);
-    let mut frame = Frame::of(&run, "Tree of programs", &snapshot);
+    let mut frame = Frame::of(&run, "Tree of programs", &snapshot).live_list(&run, query);
     if let (None, Some(covered)) = (snapshot.covered(), attempts.covered()) {
         frame = frame.again(&format!(
             "The attempts of this run are being read: {} so far. Parents that are not read yet are missing.",

@@ -11,7 +11,7 @@
   // Until the page says no more that it is to be loaded again, whatever became of this time.
   const wait = () => {
     clearTimeout(timer);
-    if (main.dataset.again) timer = setTimeout(load, 1000 * Number(main.dataset.again));
+    if (main.dataset.again && !document.hidden) timer = setTimeout(load, 1000 * Number(main.dataset.again));
   };
   const isInUse = () => {
     const selection = document.getSelection();
@@ -49,8 +49,23 @@
       if (missed) load();
     }
   };
+  // A browser has six connections to a server in all its tabs, so only a page that is seen holds one.
+  let events;
+  const listen = () => {
+    if (document.hidden) {
+      if (events) events.close();
+      events = undefined;
+    } else if (!events && main.dataset.events && window.EventSource) {
+      events = new EventSource(main.dataset.events);
+      events.onmessage = load;
+    }
+  };
+  document.addEventListener("visibilitychange", () => {
+    listen();
+    wait();
+    // The stream does not tell what came before it began.
+    if (events) load();
+  });
   wait();
-  if (main.dataset.events && window.EventSource) {
-    new EventSource(main.dataset.events).onmessage = load;
-  }
+  listen();
 })();

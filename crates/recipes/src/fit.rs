@@ -3,6 +3,7 @@
 use anyhow::Result;
 use flopsmith_learner::SftTraining;
 use flopsmith_run::console::say;
+use flopsmith_run::event_files::SessionFile;
 use flopsmith_run::interrupt::Watch;
 use flopsmith_run::ticker::Ticker;
 use serde_json::Value;
@@ -27,6 +28,7 @@ pub fn fit(
         say(&format!("resuming after update {}", training.steps_done()));
     }
     let mut skipped = Skipped::of(&order.output(), order.resume)?;
+    let mut curves = SessionFile::open(&order.output(), training.steps_done());
     let watch = Watch::start()?;
     let mut ticker = Ticker::new(50);
     loop {
@@ -34,6 +36,16 @@ pub fn fit(
         let Some(progress) = skipped.step(step, &training.take_skipped(), &shown)? else {
             return Ok(Some(skipped));
         };
+        curves.add(
+            progress.step,
+            &[
+                ("training/loss", Some(progress.loss)),
+                ("training/validation_loss", progress.val_loss),
+                ("training/gradient_norm", Some(progress.grad_norm)),
+                ("training/learning_rate", Some(progress.learning_rate)),
+                ("training/tokens_per_second", Some(progress.tokens_per_s)),
+            ],
+        );
         ticker.tick(progress.step, progress.steps, || {
             let validation = progress
                 .val_loss

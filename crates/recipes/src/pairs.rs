@@ -10,6 +10,7 @@ use flopsmith_learner::{Evidence, PairMetrics, PairTraining, TokenPair};
 use flopsmith_policy::Model;
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::event_files::SessionFile;
 use flopsmith_run::interrupt::Watch;
 use flopsmith_run::ticker::Ticker;
 use flopsmith_run::{jsonl, paths};
@@ -123,6 +124,7 @@ pub fn run(order: &Order<'_>, aim: Aim) -> Result<u8> {
         }
     };
     let earlier = session.seconds;
+    let mut curves = SessionFile::open(&output, training.steps_done());
     let watch = Watch::start()?;
     let mut last = None;
     let mut ticker = Ticker::new(50);
@@ -144,6 +146,17 @@ pub fn run(order: &Order<'_>, aim: Aim) -> Result<u8> {
         last = progress.batch.or(last);
         session.first = session.first.or(progress.batch);
         session.seconds = earlier + began.elapsed().as_secs_f64();
+        let batch = |value: fn(&PairMetrics) -> f64| progress.batch.as_ref().map(value);
+        curves.add(
+            progress.step,
+            &[
+                ("training/loss", batch(|of| of.loss)),
+                ("training/accuracy", batch(|of| of.accuracy)),
+                ("training/gap", batch(|of| of.gap)),
+                ("training/gradient_norm", progress.grad_norm),
+                ("training/learning_rate", Some(progress.learning_rate)),
+            ],
+        );
         ticker.tick(progress.step, progress.steps, || {
             let metrics = progress.batch.map_or("skipped".to_owned(), |b| {
                 format!("loss {:.4}, {:.0} % right", b.loss, 100.0 * b.accuracy)

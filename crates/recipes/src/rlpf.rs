@@ -13,6 +13,7 @@ use flopsmith_learner::{Ppo, PpoReport, PpoSample};
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::digits::{four, time};
+use flopsmith_run::event_files::SessionFile;
 use flopsmith_run::fruitless::{Remedies, Successes};
 use flopsmith_run::interrupt::Watch;
 use flopsmith_run::paths;
@@ -204,6 +205,7 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     let mut ticker = Ticker::new(1);
     let mut skipped = Skipped::of(&output, order.resume)?;
     let mut number = session.steps.len() as u64;
+    let mut curves = SessionFile::open(&output, number);
     while number < recipe.steps {
         let step = step(
             &mut ppo,
@@ -214,6 +216,18 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
             &mut skipped,
         )?;
         number += 1;
+        let share = step.right as f64 / step.tested as f64;
+        curves.add(
+            number,
+            &[
+                ("training/score", Some(step.ppo.score)),
+                ("training/kl", Some(step.ppo.kl)),
+                (
+                    "training/right",
+                    Some(share).filter(|share| share.is_finite()),
+                ),
+            ],
+        );
         ticker.tick(number, recipe.steps, || line(&step, recipe.steps));
         session.steps.push(step);
         session.unsuccessful.add_all(rewards.take_unsuccessful());

@@ -76,8 +76,7 @@ impl EventFiles {
     fn check(&mut self, written: Result<()>) {
         if let Err(error) = written {
             self.given_up = true;
-            let error = format!("{error:#}");
-            tracing::warn!(error, "no further event files for TensorBoard are written");
+            warn(&error);
         }
     }
 
@@ -140,6 +139,62 @@ impl EventFiles {
     fn rest(&mut self, took: Duration) {
         self.resting_until = Instant::now().checked_add(took.saturating_mul(REST));
     }
+}
+
+/// The event file of a session of a training on files. Such a training keeps no records from which earlier steps could be written
+/// again, so each session has a file of its own, whose first step takes the place of what earlier ones have from there on.
+pub struct SessionFile(Option<(PathBuf, File)>);
+
+impl SessionFile {
+    /// Begins a file in `tensorboard/` of this folder, after so many updates. Without updates nothing is left of earlier trainings.
+    /// The training does not depend on the file: if it cannot be written, the log says so.
+    pub fn open(folder: &Path, done: u64) -> Self {
+        let begun = Self::begin(&folder.join(FOLDER), done);
+        Self(begun.map_err(|error| warn(&error)).ok())
+    }
+
+    fn begin(folder: &Path, done: u64) -> Result<(PathBuf, File)> {
+        let unwritable = || format!("cannot write into {}", folder.display());
+        std::fs::create_dir_all(folder).with_context(unwritable)?;
+        let mut earlier = own_files(folder).with_context(unwritable)?;
+        if done == 0 {
+            for old in earlier.drain(..) {
+                std::fs::remove_file(old).with_context(unwritable)?;
+            }
+        }
+        let now = unix_ms();
+        let path = fresh_name(folder, now / 1000, &earlier);
+        let mut bytes = event_file::version(now);
+        if !earlier.is_empty() {
+            bytes.extend(event_file::restart(now, done + 1));
+        }
+        std::fs::write(&path, bytes).with_context(unwritable)?;
+        let file = OpenOptions::new().append(true).open(&path);
+        let file = file.with_context(unwritable)?;
+        Ok((path, file))
+    }
+
+    /// Appends the numbers of an update. Those that are missing are left out.
+    pub fn add(&mut self, step: u64, values: &[(&str, Option<f64>)]) {
+        let Some((path, file)) = &mut self.0 else {
+            return;
+        };
+        let values = values
+            .iter()
+            .filter_map(|(tag, value)| Some((*tag, (*value)?)));
+        let written = file
+            .write_all(&event_file::scalars(unix_ms(), step, values))
+            .with_context(|| format!("cannot write {}", path.display()));
+        if let Err(error) = written {
+            warn(&error);
+            self.0 = None;
+        }
+    }
+}
+
+fn warn(error: &anyhow::Error) {
+    let error = format!("{error:#}");
+    tracing::warn!(error, "no further event files for TensorBoard are written");
 }
 
 fn records(points: &[Point]) -> Vec<u8> {
@@ -315,5 +370,34 @@ mod tests {
         session.update();
         session.end(&Facts::default());
         assert_eq!(std::fs::read(&folder).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_session_of_a_training_takes_the_place_of_the_steps_that_were_lost() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join(FOLDER);
+        let numbers = [("training/loss", Some(1.0)), ("training/other", None)];
+        let one = event_file::scalars(0, 1, [("training/loss", 1.0)]).len();
+        let begin = event_file::version(0).len();
+        let mut first = SessionFile::open(place.path(), 0);
+        (1..=3).for_each(|step| first.add(step, &numbers));
+        // The last checkpoint was that of the second step.
+        let mut second = SessionFile::open(place.path(), 2);
+        (3..=4).for_each(|step| second.add(step, &numbers));
+        let mut files = own_files(&folder).unwrap();
+        files.sort();
+        let sizes: Vec<usize> = files
+            .iter()
+            .map(|file| std::fs::read(file).unwrap().len())
+            .collect();
+        let restart = event_file::restart(0, 3).len();
+        assert_eq!(sizes, [begin + 3 * one, begin + restart + 2 * one]);
+        // A training that begins anew has nothing of the earlier one.
+        SessionFile::open(place.path(), 0).add(1, &numbers);
+        assert_eq!(content(place.path()).0.len(), begin + one);
+        // Where no file can be written, the training goes on.
+        let file = place.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        SessionFile::open(&file, 0).add(1, &numbers);
     }
 }

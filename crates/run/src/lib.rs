@@ -26,7 +26,7 @@ pub mod digits;
 pub mod durations;
 pub mod endpoint;
 pub mod evaluator;
-mod event_files;
+pub mod event_files;
 pub mod exit;
 pub mod expected;
 pub mod export;

@@ -51,7 +51,15 @@ fn made(place: &Path, command: &str, name: &str, recipe: &str) -> Value {
     let checkpoints = std::fs::read_dir(&folder).unwrap().flatten();
     let left = checkpoints.filter(|e| e.file_name().to_string_lossy().contains("checkpoint"));
     assert_eq!(left.count(), 0);
+    assert_eq!(curves(&folder), 1);
     report
+}
+
+/// The number of event files for TensorBoard that hold more than their beginning.
+fn curves(folder: &Path) -> usize {
+    let files = std::fs::read_dir(folder.join("tensorboard")).unwrap();
+    let sizes = files.map(|file| file.unwrap().metadata().unwrap().len());
+    sizes.filter(|size| *size > 100).count()
 }
 
 /// Pairs of programs without measurements, told apart by a word.
@@ -365,6 +373,7 @@ fn reinforcement_whose_answers_hold_no_program_ends_and_says_so() {
         assert!(words.contains(part), "`{part}` is not in\n{words}");
     }
     let report = last_object(&output);
+    assert_eq!(curves(&folder), 1);
     assert_eq!(report["steps"].as_array().unwrap().len(), 2, "{report}");
     let failed = serde_json::json!({ "answers": 2, "tested": 2, "right": 0, "mean": -1.0 });
     assert_eq!(report["validation_before"], failed, "{report}");

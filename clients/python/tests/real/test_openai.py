@@ -3,14 +3,39 @@
 
 import asyncio
 import contextlib
+import json
+import pathlib
+import random
+import struct
+import tempfile
 import unittest
 
 import openai
-from services import served
+from services import ROOT, served
 
 PROMPT = "// dgemm: unroll simd\n"
 TOKEN = "0123456789abcdef0123456789abcdef"
 LIMIT = 120
+
+
+def write_adapter(folder, seed):
+    """An adapter of the starter in PEFT's layout, with random numbers: rank 2, on the query projections."""
+    model = json.loads((ROOT / "models/starter/config.json").read_text(encoding="utf-8"))
+    hidden, draw = model["hidden_size"], random.Random(seed)
+    entries, data = {}, b""
+    for layer in range(model["num_hidden_layers"]):
+        for side, shape in (("A", [2, hidden]), ("B", [hidden, 2])):
+            numbers = [draw.gauss(0, 0.5) for _ in range(2 * hidden)]
+            packed = struct.pack(f"<{len(numbers)}f", *numbers)
+            name = f"base_model.model.model.layers.{layer}.self_attn.q_proj.lora_{side}.weight"
+            entries[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(packed)]}
+            data += packed
+    header = json.dumps(entries).encode()
+    header += b" " * (-len(header) % 8)
+    folder.mkdir()
+    (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + data)
+    config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"], "bias": "none"}
+    (folder / "adapter_config.json").write_text(json.dumps(config), encoding="utf-8")
 
 
 class OpenAI(unittest.TestCase):
@@ -18,7 +43,12 @@ class OpenAI(unittest.TestCase):
     def setUpClass(cls):
         stack = contextlib.ExitStack()
         cls.addClassCleanup(stack.close)
-        address, _ = stack.enter_context(served("model", "serve", "models/starter", "--port", "0", FLOPSMITH_SERVE_TOKEN=TOKEN))
+        place = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        for seed, name in enumerate(["one", "other"]):
+            write_adapter(place / name, seed)
+        address, _ = stack.enter_context(served(
+            "model", "serve", "models/starter", "--port", "0", "--adapter", f"one={place / 'one'}", "--adapter-folder", place, FLOPSMITH_SERVE_TOKEN=TOKEN,
+        ))
         cls.url = f"{address}/v1"
         cls.client = stack.enter_context(openai.OpenAI(base_url=cls.url, api_key=TOKEN, max_retries=0, timeout=LIMIT))
 
@@ -27,8 +57,25 @@ class OpenAI(unittest.TestCase):
         return self.client.completions.create(**wanted)
 
     def test_the_models_are_listed(self):
-        self.assertEqual([model.id for model in self.client.models.list()], ["starter"])
+        self.assertEqual([model.id for model in self.client.models.list()], ["starter", "one"])
         self.assertEqual(self.client.models.retrieve("starter").owned_by, "flopsmith")
+
+    def test_an_adapter_is_asked_for_by_its_name_also_one_that_came_later(self):
+        def text(model):
+            return self.completion(model=model, temperature=0).choices[0].text
+
+        self.assertNotEqual(text("one"), text("starter"))
+        with self.assertRaises(openai.NotFoundError):
+            text("late")
+        # vLLM's routes; they lie beside those of OpenAI.
+        self.client.post("/load_lora_adapter", cast_to=object, body={"lora_name": "late", "lora_path": "other"})
+        try:
+            self.assertEqual(len({text("late"), text("one"), text("starter")}), 3)
+            self.assertEqual(self.client.models.retrieve("late").parent, "starter")
+        finally:
+            self.client.post("/unload_lora_adapter", cast_to=object, body={"lora_name": "late"})
+        with self.assertRaises(openai.NotFoundError):
+            text("late")
 
     def test_a_seed_gives_the_same_completion_whole_and_streamed(self):
         whole = self.completion(n=2)
